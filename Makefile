@@ -1,0 +1,53 @@
+# The same environment for everything: .venv, made once and again only when pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+ifneq ($(wildcard ../shared/data),)
+export COLLEGIUM_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test test-slow check format lint types contract docs bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+# Debian ships venv without ensurepip unless python3-venv is installed: the pip at hand installs into .venv instead.
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
+	@echo "installing into .venv …"
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
+demo: $(STAMP) ## install, then nine classifiers decide together on handwritten digits
+	$(BIN)/collegium demo
+
+test: $(STAMP) ## every test but the slow ones
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(STAMP) ## the tests that take minutes
+	$(BIN)/pytest -m slow
+
+check: lint types contract test docs ## everything that must pass before a change lands
+
+format: $(STAMP) ## tidy the sources
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(STAMP) ## formatting and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP) ## strict type check
+	$(BIN)/mypy
+
+contract: $(STAMP) ## imports point one way
+	$(BIN)/lint-imports
+
+docs: $(STAMP) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(STAMP) ## measure speed as ratios inside one run
+	$(BIN)/python benchmarks/run.py
+
+clean: ## remove the environment and what was built
+	rm -rf .venv site out

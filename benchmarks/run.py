@@ -1,0 +1,44 @@
+"""Measure everything: `python benchmarks/run.py [NAME …] [--json FILE]` prints a table of ratios inside this one run."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import large_networks
+import machine
+import quantised
+import startup
+import stopping
+
+ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(ALL)}; all by default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
+    chosen = parser.parse_args()
+    unknown = set(chosen.names) - set(ALL)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
+    console = Console()
+    limits = machine.limits()
+    table = Table("figure", "measured", "target", title="benchmarks")
+    rows = []
+    for name in chosen.names or ALL:
+        with console.status(f"measuring {name} …"):
+            rows += ALL[name].measure()
+    for row in rows:
+        table.add_row(row["figure"], f"{row['value']:.3g}", row["target"])
+    console.print(table)
+    for key, value in limits.items():
+        console.print(f"{key}: {value:.3g}" if isinstance(value, float) else f"{key}: {value}")
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"machine": limits, "figures": rows}, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

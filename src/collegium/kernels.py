@@ -1,0 +1,461 @@
+"""The fast array path of the built-in rules: many items, many realisations and whole sweeps at once.
+
+A second implementation of what `collegium.protocol` says one agent at a time, number for number
+(`collegium.check_rule` proves it). Arrays lie agents-by-items, so that the innermost loop runs over items and
+vectorises while every sum is taken over neighbours in ascending order, in double precision and without
+fast-math. Flags and counters are doubles too, for lanes of one width.
+
+Small networks are cut into blocks of items that stay in the cache, all rounds of a block before the next;
+large ones into ranges of agents, round by round. Pieces run on threads without the interpreter's lock, never
+inside a compiled parallel region, so forking and calling from several threads are safe. The result does not
+depend on the number of threads (`COLLEGIUM_THREADS`).
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.randomness import U64, item_keys, sender_salts
+
+Doubles = NDArray[np.float64]
+
+_BLOCK = 4096  # doubles per array of a block, so that its half dozen arrays stay in the second-level cache
+_LARGE = 500_000  # products in a round from which it is worth sharing out the agents of one block
+_THREAD_WORTH = 200_000  # products below which a second thread costs more than it brings
+
+_ALWAYS, _DELTA, _LABEL = 0, 1, 2
+
+
+class Settings(NamedTuple):
+    """A built-in rule as numbers: None or 0 where it has no such part."""
+
+    accumulate: bool = False
+    threshold: float | None = None
+    patience: int = 0
+    confidence: float = 0.0
+    levels: int = 0
+    bound: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether everybody says its statistic, as it is, in every round."""
+        return self == Settings()
+
+
+class Arrays(NamedTuple):
+    """A job as plain arrays."""
+
+    scores: Doubles  # (n, K)
+    indptr: U64  # unsigned, like the indices: then no index can be meant from the end, and none is guarded against
+    indices: NDArray[np.uint32]
+    weights: Doubles
+    audience: NDArray[np.int64]  # (K,) transmissions one broadcast costs
+    rounds: int
+    seed: int
+    ids: U64  # (n,)
+    hold: bool  # HoldLast, else Renormalise
+    final: bool  # keep only the last statistics
+
+
+class Outcome(NamedTuple):
+    """What a run of the array path gives."""
+
+    statistics: Doubles  # (rounds + 1, n, K), or (1, n, K)
+    transmissions: NDArray[np.int64]  # (n,)
+
+
+class Tally(NamedTuple):
+    """What a sweep gives, for every configuration."""
+
+    errors: NDArray[np.int64]  # (configurations, rounds + 1, K) wrong or undecided items
+    transmissions: NDArray[np.int64]  # (configurations, rounds + 1) so far, over all items
+
+
+def run(job: Arrays, rule: Settings) -> Outcome:
+    """All rounds of one rule for all items."""
+    n, K = job.scores.shape
+    few_blocks = n <= _block_size(n, K) * (threads() - 1)
+    return _run_large(job, rule) if few_blocks and n * len(job.indices) >= _LARGE else _run_blocks(job, rule)
+
+
+def _run_blocks(job: Arrays, rule: Settings) -> Outcome:
+    n, K = job.scores.shape
+    statistics = np.empty((1 if job.final else job.rounds + 1, n, K))
+    transmissions = np.zeros(n, np.int64)
+    no_labels, no_errors, no_totals = np.zeros(0), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
+    keys, salts = _keys(job, [job.seed], rule.levels > 0)
+    numbers = _numbers(rule)
+
+    def piece(lo: int, hi: int) -> None:
+        _block(
+            lo, hi, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
+            keys[0][0], keys[1][0], salts[0], salts[1],
+            True, statistics, transmissions, no_labels, no_errors, no_totals,
+        )  # fmt: skip
+
+    _spread(piece, n, _block_size(n, K), work=n * len(job.indices) * job.rounds)
+    return Outcome(statistics, transmissions)
+
+
+def sweep(job: Arrays, rules: list[Settings], seeds: list[int], labels: Doubles) -> Tally:
+    """Errors and transmissions of every rule with every seed, counted on the fly; configurations rule by rule."""
+    n, K = job.scores.shape
+    keys, salts = _keys(job, seeds, any(rule.levels for rule in rules))
+    numbers = np.array([_numbers(rule) for rule in rules for _ in seeds]).reshape(-1, 8)
+    count = len(rules) * len(seeds)
+    errors = np.zeros((count, job.rounds + 1, K), np.int64)
+    transmissions = np.zeros((count, job.rounds + 1), np.int64)
+    size = max(_BLOCK // K, 16)
+
+    def piece(lo: int, hi: int) -> None:
+        _configurations(
+            lo, hi, size, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
+            keys[0], keys[1], salts[0], salts[1], labels, errors, transmissions,
+        )  # fmt: skip
+
+    _spread(piece, count, max(1, count // (4 * threads())), work=count * n * len(job.indices) * job.rounds)
+    return Tally(errors, transmissions)
+
+
+def _run_large(job: Arrays, rule: Settings) -> Outcome:
+    """Round by round, the agents shared out over the threads."""
+    n, K = job.scores.shape
+    start = np.ascontiguousarray(job.scores.T)
+    x = np.zeros_like(start) if rule.accumulate else start
+    plain = rule.is_plain and job.hold
+    sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones_like(x))
+    streak = np.zeros_like(x) if rule.patience else x
+    numbers = _numbers(rule)
+    (key0, key1), _ = _keys(job, [job.seed], rule.levels > 0, salted=False)
+    statistics = np.empty((1 if job.final else job.rounds + 1, n, K))
+    statistics[0] = x.T
+    size = -(-K // (threads() * 4))
+    spoken = np.zeros((-(-K // size), n))
+    for t in range(1, job.rounds + 1):
+        following = np.empty_like(x) if t <= 2 else before  # the scores themselves are never written over
+        if plain:
+            sent = x
+            spoken[0] += job.audience.sum()
+        else:
+            salt0, salt1 = sender_salts(np.arange(K), np.array(t)) if rule.levels else (key0[0], key1[0])
+
+            def speak(lo: int, hi: int) -> None:
+                _emit(
+                    lo, hi, n, t == 1, x, start, sent, fired, streak, numbers,
+                    key0[0], key1[0], salt0, salt1, job.audience, spoken[lo // size],
+                )  # fmt: skip
+
+            _spread(speak, K, size, work=len(job.indices) * n)
+
+        def listen(lo: int, hi: int) -> None:
+            _combine(lo, hi, sent, fired, following, job.hold, job.indptr, job.indices, job.weights)
+            if rule.patience:
+                _settle(lo, hi, x, following, streak)
+
+        _spread(listen, K, size, work=len(job.indices) * n)
+        before, x = x, following
+        if not job.final:
+            statistics[t] = x.T
+    statistics[-1] = x.T
+    return Outcome(statistics, spoken.sum(axis=0).astype(np.int64))
+
+
+def _numbers(rule: Settings) -> tuple[float, ...]:
+    trigger = _LABEL if rule.patience else _ALWAYS if rule.threshold is None else _DELTA
+    scale = (rule.levels - 1) / (2 * rule.bound) if rule.levels else 0.0
+    half_step = rule.bound / (rule.levels - 1) if rule.levels else 0.0
+    threshold = 0.0 if rule.threshold is None else rule.threshold
+    limit = threshold if trigger == _DELTA else rule.confidence
+    return (
+        float(rule.accumulate), float(trigger), limit, float(rule.patience),
+        float(rule.levels), rule.bound, scale, half_step,
+    )  # fmt: skip
+
+
+def _keys(job: Arrays, seeds: list[int], drawn: bool, salted: bool = True) -> tuple[Any, Any]:
+    """Hash words per (seed, item) and per (round, agent); none where nothing is drawn."""
+    K = job.scores.shape[1]
+    if not drawn:
+        return (np.zeros((len(seeds), 1), np.uint32),) * 2, (np.zeros((1, 1), np.uint32),) * 2
+    keys = item_keys(np.array(seeds, np.uint64)[:, None], job.ids)
+    return keys, sender_salts(np.arange(K), np.arange(1, job.rounds + 1)[:, None]) if salted else None
+
+
+def _block_size(n: int, K: int) -> int:
+    return max(16, min(_BLOCK // K, -(-n // threads())))
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """One pool per process: a forked child makes its own."""
+    return ThreadPoolExecutor(max(threads() - 1, 1), thread_name_prefix="collegium")
+
+
+def threads() -> int:
+    """How many threads share the work: COLLEGIUM_THREADS, or the cores this process may use."""
+    wish = os.environ.get("COLLEGIUM_THREADS", "")
+    return max(1, int(wish)) if wish.isdigit() else len(os.sched_getaffinity(0))
+
+
+def _spread(piece: Callable[[int, int], None], total: int, size: int, work: float) -> None:
+    """Call piece(lo, hi) for consecutive ranges of `size`, on several threads if the work is worth it."""
+    starts = range(0, total, size)
+    if len(starts) < 2 or threads() == 1 or work < _THREAD_WORTH:
+        for lo in starts:
+            piece(lo, min(lo + size, total))
+        return
+    waiting = iter(starts)  # next() on a range iterator is atomic: each start is taken once
+
+    def worker() -> None:
+        for lo in waiting:
+            piece(lo, min(lo + size, total))
+
+    helpers = [_pool(os.getpid()).submit(worker) for _ in range(threads() - 1)]
+    worker()
+    for helper in helpers:
+        helper.result()
+
+
+_compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+_inlined = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+
+
+@_inlined
+def _lowbias32(h: Any) -> Any:
+    h = np.uint32(h ^ (h >> np.uint32(16)))
+    h = np.uint32(h * np.uint32(0x21F0AAAD))
+    h = np.uint32(h ^ (h >> np.uint32(15)))
+    h = np.uint32(h * np.uint32(0xD35A2D97))
+    return np.uint32(h ^ (h >> np.uint32(15)))
+
+
+@_compiled
+def _emit(
+    lo: int, hi: int, items: int, first: bool, x: Any, scores: Any, sent: Any, fired: Any, streak: Any, rule: Any,
+    key0: Any, key1: Any, salt0: Any, salt1: Any, audience: Any, spoken: Any,
+) -> int:  # fmt: skip
+    """Agents lo … hi-1 decide whether to speak and what.
+
+    Counts their transmissions for the first `items` columns, and per item too unless `spoken` is empty. Columns
+    beyond only fill up a whole number of vectors.
+    """
+    accumulate, trigger, limit, patience, levels, bound, scale, half_step = rule
+    width = x.shape[1]
+    top = levels - 1.0
+    always = first or trigger == 0
+    scratch, hashes = np.empty(width), np.empty(width, np.uint32)
+    transmissions = 0
+    for k in range(lo, hi):
+        own, said, speaks, cost = x[k], sent[k], fired[k], audience[k]
+        message = own
+        if accumulate:
+            for i in range(width):
+                scratch[i] = own[i] + scores[k, i]
+            message = scratch
+        if levels > 0:
+            a, b = salt0[k], salt1[k]
+            for i in range(width):  # apart from the doubles below: twice as many lanes
+                hashes[i] = _lowbias32(np.uint32((key0[i] ^ a) + (key1[i] ^ b)))
+            for i in range(width):
+                place = (message[i] + bound) * scale
+                below = min(max(np.floor(place), 0.0), top - 1.0)
+                index = below + (1.0 if np.float64(hashes[i]) * 2.0**-32 < place - below else 0.0)
+                scratch[i] = (2.0 * index - top) * half_step
+            message = scratch
+        if always:
+            for i in range(width):
+                said[i] = message[i]
+            transmissions += cost * items
+            for i in range(spoken.size):
+                spoken[i] += cost
+            continue
+        heard = 0
+        if trigger == 1:
+            for i in range(width):
+                speaking = abs(own[i] - said[i]) > limit
+                speaks[i] = 1.0 if speaking else 0.0
+                heard += 1 if speaking else 0
+        else:
+            settled = streak[k]
+            for i in range(width):
+                quiet = (settled[i] >= patience) & (abs(own[i]) >= limit)
+                speaks[i] = 0.0 if quiet else 1.0
+                heard += 0 if quiet else 1
+        for i in range(items, width):
+            heard -= 1 if speaks[i] > 0.0 else 0
+        if heard == 0:
+            continue
+        for i in range(width):
+            said[i] = message[i] if speaks[i] > 0.0 else said[i]
+        transmissions += cost * heard
+        for i in range(spoken.size):
+            spoken[i] += cost * speaks[i]
+    return transmissions
+
+
+@_compiled
+def _combine(
+    lo: int,
+    hi: int,
+    sent: Any,
+    fired: Any,
+    following: Any,
+    hold: bool,
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+) -> None:
+    """Agents lo … hi-1 take the weighted sum of what they hear."""
+    items = sent.shape[1]
+    if hold and items == 1:
+        said, heard = sent.reshape(-1), following.reshape(-1)
+        for k in range(lo, hi):
+            total = 0.0
+            for m in range(indptr[k], indptr[k + 1]):
+                total += weights[m] * said[indices[m]]
+            heard[k] = total
+    elif hold:
+        for k in range(lo, hi):
+            result, j, end = following[k], np.int64(indptr[k]), np.int64(indptr[k + 1])
+            # Three at a time, then two: fewer passes over the result, the same order of summation.
+            if end - j >= 3:
+                u, v, w = weights[j], weights[j + 1], weights[j + 2]
+                a, b, c = sent[indices[j]], sent[indices[j + 1]], sent[indices[j + 2]]
+                for i in range(items):
+                    result[i] = ((0.0 + u * a[i]) + v * b[i]) + w * c[i]
+                j += 3
+            else:
+                for i in range(items):
+                    result[i] = 0.0
+            while end - j >= 2:
+                u, v = weights[j], weights[j + 1]
+                a, b = sent[indices[j]], sent[indices[j + 1]]
+                for i in range(items):
+                    result[i] = (result[i] + u * a[i]) + v * b[i]
+                j += 2
+            if j < end:
+                u, a = weights[j], sent[indices[j]]
+                for i in range(items):
+                    result[i] += u * a[i]
+    else:
+        for k in range(lo, hi):
+            for i in range(items):
+                share = 0.0
+                for m in range(indptr[k], indptr[k + 1]):
+                    l = indices[m]
+                    if l == k or fired[l, i] > 0.0:
+                        share += weights[m]
+                total = 0.0
+                for m in range(indptr[k], indptr[k + 1]):
+                    l = indices[m]
+                    if share == 0.0:
+                        total += weights[m] * sent[l, i]
+                    elif l == k or fired[l, i] > 0.0:
+                        total += (weights[m] / share) * sent[l, i]
+                following[k, i] = total
+
+
+@_compiled
+def _settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
+    """Count unchanged labels."""
+    for k in range(lo, hi):
+        before, after, count = x[k], following[k], streak[k]
+        for i in range(x.shape[1]):
+            same = ((before[i] > 0.0) == (after[i] > 0.0)) & ((before[i] < 0.0) == (after[i] < 0.0))
+            count[i] = count[i] + 1.0 if same else 0.0
+
+
+@_compiled
+def _block(
+    lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int, hold: bool,
+    rule: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
+    keep: bool, statistics: Any, spoken: Any, labels: Any, errors: Any, totals: Any,
+) -> None:  # fmt: skip
+    """All rounds for items lo … hi-1: statistics and transmissions kept (keep), or errors and totals counted."""
+    items, K = hi - lo, scores.shape[1]
+    accumulate, trigger, levels = rule[0], rule[1], rule[4]
+    plain = trigger == 0 and not accumulate and levels == 0 and hold
+    width = (items + 15) // 16 * 16 if items > 1 else 1  # whole vectors: no remainder to do one by one
+    start = np.zeros((K, width))
+    for k in range(K):
+        for i in range(items):
+            start[k, i] = scores[lo + i, k]
+    x = np.zeros((K, width)) if accumulate else start.copy()
+    following = np.empty((K, width))
+    sent = x if plain else np.zeros((K, width))
+    fired = np.ones((K, width)) if trigger != 0 or not hold else x
+    streak = np.zeros((K, width)) if trigger == 2 else x
+    per_item = np.zeros(items if keep else 0)
+    block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
+    if levels > 0:
+        block_key0[:items], block_key1[:items] = key0[lo:hi], key1[lo:hi]
+    signs = np.zeros(width)
+    if not keep:
+        signs[:items] = labels[lo:hi]
+    broadcast = audience.sum()
+    transmissions = 0
+    moving = True
+    for t in range(rounds + 1):
+        if t > 0 and moving:
+            if plain:
+                sent = x
+                transmissions += broadcast * items
+                per_item += broadcast
+            else:
+                r = t - 1 if levels > 0 else 0
+                now = _emit(
+                    0, K, items, t == 1, x, start, sent, fired, streak, rule,
+                    block_key0, block_key1, salt0[r], salt1[r], audience, per_item,
+                )  # fmt: skip
+                transmissions += now
+                # If nobody speaks, everyone goes on hearing what it heard: nothing changes from here on.
+                moving = now > 0 or not hold or broadcast == 0
+            if moving:
+                _combine(0, K, sent, fired, following, hold, indptr, indices, weights)
+                if trigger == 2:
+                    _settle(0, K, x, following, streak)
+                x, following = following, x
+        if keep:
+            if statistics.shape[0] == 1:
+                if t < rounds:
+                    continue
+                page = statistics[0]
+            else:
+                page = statistics[t]
+            for i in range(items):
+                for k in range(K):
+                    page[lo + i, k] = x[k, i]
+        else:
+            totals[t] += transmissions
+            for k in range(K):
+                wrong, row = items - width, x[k]  # the columns without an item, sign 0, count as wrong
+                for i in range(width):
+                    wrong += 1 if row[i] * signs[i] <= 0.0 else 0
+                errors[t, k] += wrong
+    for i in range(per_item.size):
+        spoken[lo + i] = np.int64(per_item[i])
+
+
+@_compiled
+def _configurations(
+    lo: int, hi: int, size: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int,
+    hold: bool, rules: Any, key0: Any, key1: Any, salt0: Any, salt1: Any, labels: Any, errors: Any, totals: Any,
+) -> None:  # fmt: skip
+    """Configurations lo … hi-1 of a sweep, block by block."""
+    nothing, no_counts = np.empty((0, 0, 0)), np.empty(0, np.int64)
+    n, seeds = scores.shape[0], key0.shape[0]
+    for c in range(lo, hi):
+        r = rules[c]
+        rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
+        for first in range(0, n, size):
+            _block(
+                first, min(first + size, n), scores, indptr, indices, weights, audience, rounds, hold, rule,
+                key0[c % seeds], key1[c % seeds], salt0, salt1,
+                False, nothing, no_counts, labels, errors[c], totals[c],
+            )  # fmt: skip

@@ -1,0 +1,57 @@
+"""Labels at the door: whatever a user calls the two classes becomes +1 and -1 inside."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import LabelError
+
+
+def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDArray[np.int8]:
+    """Labels of n items as +1 / -1.
+
+    With `classes=(first, second)` the first is +1, and y may hold only one of them. Without it, -1/+1 stay as
+    they are and otherwise the larger of the two values found is +1 (so 0/1 and False/True mean what they say).
+
+    >>> to_signs([0, 1, 1], 3)
+    array([-1,  1,  1], dtype=int8)
+    >>> to_signs(["cat", "dog"], 2, classes=("cat", "dog"))
+    array([ 1, -1], dtype=int8)
+    """
+    labels = np.asarray(y)
+    if labels.ndim != 1 or len(labels) != n:
+        raise LabelError(f"labels must be one per item: expected {n}, got an array of shape {labels.shape}")
+    if n == 0:
+        return np.empty(0, np.int8)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        bad = np.flatnonzero(~np.isfinite(labels))
+        raise LabelError(f"labels contain NaN or infinity: {len(bad)} of {n} (first: item {bad[0]})")
+    if classes is None:
+        found = _distinct(labels)
+        if len(found) != 2:
+            named = ", ".join(repr(value) for value in found[:5])
+            raise LabelError(
+                f"labels must be of two classes, got {len(found)}: {named}{', …' if len(found) > 5 else ''}. "
+                "Pass classes=(first, second) if only one of them occurs here."
+            )
+        positive, negative = found[1], found[0]
+    else:
+        if len(classes) != 2 or classes[0] == classes[1]:
+            raise LabelError(f"classes must name two different classes, got {classes!r}")
+        positive, negative = classes
+    is_positive, is_negative = labels == positive, labels == negative
+    strangers = np.flatnonzero(~(is_positive | is_negative))
+    if len(strangers):
+        raise LabelError(
+            f"label {labels[strangers[0]].item()!r} of item {strangers[0]} is neither {positive!r} nor {negative!r}"
+        )
+    return np.where(is_positive, np.int8(1), np.int8(-1))
+
+
+def _distinct(labels: NDArray[Any]) -> list[Any]:
+    try:
+        return [value.item() if isinstance(value, np.generic) else value for value in np.unique(labels)]
+    except TypeError:
+        raise LabelError("labels mix values that cannot be compared: use one type for all") from None

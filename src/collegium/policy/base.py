@@ -1,0 +1,201 @@
+"""`Policy`: a checked left-stochastic matrix A and what follows from it."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from collegium.errors import PolicyError
+from collegium.policy import spectrum
+from collegium.topology.base import DENSE_LIMIT, Graph
+
+_SUM_TOLERANCE = 1e-9
+
+
+class Policy:
+    r"""The combination policy of a network: $a_{\ell k}$ is the weight agent k gives to agent $\ell$.
+
+    $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k}\, \lambda_{\ell,t-1}, \qquad \sum_\ell a_{\ell k} = 1 $$
+
+    Columns sum to one, the graph of positive weights is strongly connected and not periodic, so A is primitive:
+    repeated rounds converge to the average weighted by the Perron vector, at the rate of the second-largest
+    eigenvalue modulus. Any other matrix is refused with the reason. [hu2026, Sec. II-B]
+
+    >>> p = Policy([[0.5, 0.25], [0.5, 0.75]])
+    >>> p
+    Policy(2 agents, 2 links, sigma_A = 0.25)
+    >>> p.perron
+    array([0.33333333, 0.66666667])
+    """
+
+    def __init__(self, A: ArrayLike | Any, *, graph: Graph | None = None) -> None:
+        """A dense or scipy.sparse matrix of shape (K, K); `graph` only lends its drawing positions."""
+        columns = _columns(A)
+        self.graph: Graph = _checked_graph(columns, graph)
+        """Who hears whom: the links with positive weight."""
+        self.weights: NDArray[np.float64] = columns.data
+        """One weight per link, self-loops included, in the order of `graph.indices`."""
+        self.weights.flags.writeable = False
+
+    @classmethod
+    def from_weights(cls, graph: Graph, weights: NDArray[np.float64]) -> "Policy":
+        """A policy from one weight per link of `graph`, self-loops included, in the order of `graph.indices`."""
+        return cls(graph.columns(weights), graph=graph)
+
+    @property
+    def size(self) -> int:
+        """K, the number of agents."""
+        return self.graph.size
+
+    @property
+    def links(self) -> int:
+        """E_off(A): directed links between different agents, the transmissions of one round."""
+        return self.graph.links
+
+    @cached_property
+    def sparse(self) -> "sparse.csc_array[Any]":
+        """A by columns, as `scipy.sparse.csc_array`."""
+        return self.graph.columns(self.weights)
+
+    @cached_property
+    def A(self) -> Any:
+        """The matrix: dense up to 1024 agents, `scipy.sparse` above."""
+        if self.size > DENSE_LIMIT:
+            return self.sparse
+        dense = self.sparse.toarray()
+        dense.flags.writeable = False
+        return dense
+
+    @cached_property
+    def perron(self) -> NDArray[np.float64]:
+        r"""The Perron vector: $A\pi = \pi$, $\pi_k > 0$, $\sum_k \pi_k = 1$: each agent's say in the end."""
+        vector = spectrum.perron(self.sparse)
+        vector.flags.writeable = False
+        return vector
+
+    @cached_property
+    def slem(self) -> float:
+        r"""$\sigma_A$, the second-largest eigenvalue modulus of A: disagreement shrinks by this factor a round."""
+        return spectrum.slem(self.sparse, self.perron)
+
+    @cached_property
+    def is_doubly_stochastic(self) -> bool:
+        """Whether the rows sum to one as well, so that everybody has the same say in the end."""
+        return bool(np.abs(self.sparse.sum(axis=1) - 1).max() <= _SUM_TOLERANCE)
+
+    def power(self, t: int) -> Any:
+        """A to the power t: `power(t)[l, k]` is the weight of agent l's score in agent k's statistic after t rounds."""
+        if not isinstance(t, (int, np.integer)) or t < 0:
+            raise PolicyError(f"rounds must be a whole number, at least 0; got {t!r}")
+        if self.size <= DENSE_LIMIT:
+            return np.linalg.matrix_power(self.A, int(t))
+        return sparse.linalg.matrix_power(self.sparse, int(t))
+
+    def mixing_constant(self, sigma: float) -> float:
+        r"""The smallest C with $|[A^t]_{\ell k} - \pi_\ell| \le C \sigma^t$ for every $t \ge 0$, $\sigma_A < \sigma < 1$."""
+        return spectrum.mixing_constant(self._dense("mixing_constant"), self.perron, self.slem, sigma)
+
+    @cached_property
+    def b_mix(self) -> float:
+        r"""$B_{mix} = \max_k \sum_{i\ge1} \sum_\ell |[A^i]_{\ell k} - \pi_\ell|$, at most $10^{-10}$ (relative) too large, never too small."""
+        return spectrum.b_mix(self._dense("b_mix"), self.perron, self.slem)
+
+    @cached_property
+    def mixing_time(self) -> int:
+        r"""The first t with $\max_k \tfrac12 \sum_\ell |[A^t]_{\ell k} - \pi_\ell| \le 1/4$."""
+        return spectrum.mixing_time(self._dense("mixing_time"), self.perron)
+
+    def _dense(self, what: str) -> NDArray[np.float64]:
+        if self.size > DENSE_LIMIT:
+            raise PolicyError(
+                f"{what} looks at all {self.size}² entries of the powers of A and is computed for at most {DENSE_LIMIT} agents"
+            )
+        dense: NDArray[np.float64] = self.A
+        return dense
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return self.graph == other.graph and np.array_equal(self.weights, other.weights)
+
+    def __hash__(self) -> int:
+        return hash((self.graph, self.weights.tobytes()))
+
+    def __repr__(self) -> str:
+        agents = "1 agent" if self.size == 1 else f"{self.size} agents"
+        sigma = f", sigma_A = {self.slem:.4g}" if self.size <= DENSE_LIMIT else ""
+        return f"Policy({agents}, {self.links} links{sigma})"
+
+
+def _columns(A: Any) -> "sparse.csc_array[Any]":
+    """A as sorted, duplicate-free columns of float64 without stored zeros; refused where it is no such matrix."""
+    if sparse.issparse(A):
+        matrix = sparse.csc_array(A, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+    else:
+        try:
+            dense = np.array(A, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PolicyError("A must be a matrix of numbers, all rows of the same length") from None
+        if dense.ndim != 2:
+            raise PolicyError(f"A must be a square matrix, got an array of shape {dense.shape}")
+        matrix = sparse.csc_array(dense)
+    rows, columns = matrix.shape
+    if rows != columns:
+        raise PolicyError(f"A must be square, one row and one column per agent; got shape {matrix.shape}")
+    if rows == 0:
+        raise PolicyError("A is empty: a network needs at least one agent")
+    matrix.sort_indices()
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        l, k = _entry(matrix, int(bad[0]))
+        raise PolicyError(f"A contains NaN or infinity: {len(bad)} entries, first A[{l}, {k}] = {matrix.data[bad[0]]}")
+    bad = np.flatnonzero(matrix.data < 0)
+    if len(bad):
+        l, k = _entry(matrix, int(bad[0]))
+        raise PolicyError(
+            f"weights must not be negative: A[{l}, {k}] = {matrix.data[bad[0]]:.4g} is the weight agent {k} gives to agent {l}"
+        )
+    matrix.eliminate_zeros()
+    _check_sums(matrix)
+    return matrix
+
+
+def _entry(matrix: "sparse.csc_array[Any]", position: int) -> tuple[int, int]:
+    column = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+    return int(matrix.indices[position]), column
+
+
+def _check_sums(matrix: "sparse.csc_array[Any]") -> None:
+    sums = np.asarray(matrix.sum(axis=0)).ravel()
+    wrong = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE)
+    if not len(wrong):
+        return
+    rows_do = np.abs(np.asarray(matrix.sum(axis=1)).ravel() - 1).max() <= _SUM_TOLERANCE
+    advice = "The rows do sum to 1: pass A.T" if rows_do else "Scale each column to sum to 1"
+    raise PolicyError(
+        f"columns of A must sum to 1: column {wrong[0]} sums to {sums[wrong[0]]:.6g}"
+        f"{f' (and {len(wrong) - 1} more)' if len(wrong) > 1 else ''}. "
+        f"A[l, k] is the weight agent k gives to agent l. {advice}."
+    )
+
+
+def _checked_graph(matrix: "sparse.csc_array[Any]", drawn_like: Graph | None) -> Graph:
+    positions = None if drawn_like is None else drawn_like.positions
+    graph = Graph(matrix.indptr, matrix.indices, positions)
+    if drawn_like is not None and drawn_like == graph:
+        graph = drawn_like  # its cached answers are worth keeping
+    pair = graph.unreachable_pair()
+    if pair is not None:
+        raise PolicyError(
+            f"the network is not strongly connected: nothing agent {pair[0]} says ever reaches agent {pair[1]}. "
+            "Add links, or decide in each part separately."
+        )
+    if graph.period > 1:
+        raise PolicyError(
+            f"A is periodic with period {graph.period}: opinions would go round for ever. "
+            "Give at least one agent a weight for itself, A[k, k] > 0."
+        )
+    return graph

@@ -1,0 +1,35 @@
+"""The Hastings rule: any wished-for Perron vector on an undirected graph."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from collegium.errors import PolicyError
+from collegium.policy.base import Policy
+from collegium.policy.weights import complete_with_self_weight, require_undirected
+from collegium.topology.base import Graph
+
+
+def hastings(graph: Graph, perron: ArrayLike) -> Policy:
+    r"""The policy on `graph` whose Perron vector is `perron` (any positive weights, scaled to sum to one).
+
+    $$ a_{\ell k} = \min\Bigl\{ \frac{1}{|\mathcal N_k|}, \frac{\pi_\ell}{\pi_k |\mathcal N_\ell|} \Bigr\},
+       \quad \ell \in \mathcal N_k \setminus k, \qquad a_{kk} = 1 - \sum_{\ell \ne k} a_{\ell k} $$
+
+    Since $a_{\ell k}\pi_k = a_{k\ell}\pi_\ell$, the wish comes true exactly. With equal weights it is the
+    Metropolis rule. Choose it to give better agents more say.
+
+    >>> from collegium.topology import ring
+    >>> hastings(ring(4), [4, 3, 2, 1]).perron
+    array([0.4, 0.3, 0.2, 0.1])
+    """
+    require_undirected(graph, "hastings")
+    wish = np.asarray(perron, np.float64)
+    if wish.shape != (graph.size,):
+        raise PolicyError(f"perron must give one weight per agent: expected {graph.size}, got shape {wish.shape}")
+    if not (np.isfinite(wish).all() and (wish > 0).all()):
+        k = int(np.flatnonzero(~(np.isfinite(wish) & (wish > 0)))[0])
+        raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {k} has {wish[k]}")
+    share = wish / wish.sum() / graph.neighbourhood_sizes
+    k, l = graph.hearers, graph.indices
+    given = np.minimum(share[k], share[l]) / (share[k] * graph.neighbourhood_sizes[k])
+    return complete_with_self_weight(graph, given)

@@ -1,0 +1,48 @@
+"""The DeGroot rule: keep replacing your statistic by the weighted average of your neighbours'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from collegium.protocol.base import Averaged, Rule, weighted_sum
+from collegium.randomness import Draws
+
+if TYPE_CHECKING:
+    from collegium.kernels import Settings
+
+
+@dataclass(frozen=True)
+class DeGroot(Rule):
+    r"""Weighted averaging of the neighbours' statistics.
+
+    $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k} \lambda_{\ell,t-1}, \qquad \lambda_{k,0} = c_k(h_k) $$
+
+    All agents converge to $\sum_k \pi_k c_k(h_k)$, the disagreement shrinking like $\sigma_A^t$. The default: exact,
+    with one message per link and round. [hu2026, Eq. (distributed learning rule)]
+
+    >>> import collegium
+    >>> from collegium import policy, topology
+    >>> p = policy.uniform(topology.path(3))
+    >>> collegium.collaborate([[1.0, 0.0, -2.0]], p, rounds=1, rule=DeGroot()).statistics[-1]
+    array([[ 0.5       , -0.33333333, -1.        ]])
+    """
+
+    def init(self, score: float) -> Averaged:
+        return Averaged(score)
+
+    def emit(self, state: Averaged, rng: Draws) -> tuple[float | None, Averaged]:
+        return state.statistic, state
+
+    def absorb(self, state: Averaged, inbox: Sequence[float], weights: Sequence[float]) -> Averaged:
+        return Averaged(weighted_sum(inbox, weights))
+
+    def statistic(self, state: Averaged) -> float:
+        return state.statistic
+
+    @property
+    def settings(self) -> Settings:
+        from collegium.kernels import Settings
+
+        return Settings()

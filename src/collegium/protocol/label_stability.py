@@ -1,0 +1,79 @@
+"""Label stability with confidence: fall silent once your label has settled and you are sure of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from collegium.errors import RuleError
+from collegium.protocol.base import Rule, sign, weighted_sum
+from collegium.randomness import Draws
+
+if TYPE_CHECKING:
+    from collegium.kernels import Settings
+
+
+class Settling(NamedTuple):
+    candidate: float
+    streak: int
+    spoken: bool
+
+
+@dataclass(frozen=True)
+class LabelStability(Rule):
+    r"""DeGroot averaging in which an agent is silent while its label is stable and its statistic large.
+
+    Agent k stays silent in round t if, for its candidate of the round before,
+
+    $$ s_k(t-1) \ge L \quad\text{and}\quad |x^{new}_k(t-1)| \ge \tau_{conf} $$
+
+    where $s_k$ counts consecutive rounds in which the label, the candidate's sign, did not change (from round 0
+    to round 1 is the first such transition), L is `patience` and $\tau_{conf}$ is `confidence`. In round 1 everybody
+    speaks; a silent agent goes on computing candidates and may speak again. In the paper it beats the Δ-trigger,
+    most of all with few messages. [hu2026, App. H.3, Eq. (app_label_stop_rule)]
+
+    >>> import collegium
+    >>> from collegium import policy, topology
+    >>> p = policy.uniform(topology.ring(3))
+    >>> collegium.collaborate([[1.0, 2.0, 3.0]], p, rounds=20, rule=LabelStability(patience=2, confidence=0.5)).transmissions
+    array([12])
+    """
+
+    patience: int
+    confidence: float
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.patience, (int, np.integer)) and not isinstance(self.patience, bool)
+        if not whole or self.patience < 1:
+            raise RuleError(f"the patience of LabelStability must be a whole number, at least 1; got {self.patience!r}")
+        if not (math.isfinite(self.confidence) and self.confidence >= 0):
+            raise RuleError(
+                f"the confidence of LabelStability must be a finite number, at least 0; got {self.confidence}"
+            )
+
+    def init(self, score: float) -> Settling:
+        return Settling(score, 0, False)
+
+    def emit(self, state: Settling, rng: Draws) -> tuple[float | None, Settling]:
+        settled = state.streak >= self.patience and abs(state.candidate) >= self.confidence
+        if state.spoken and settled:
+            return None, state
+        return state.candidate, state._replace(spoken=True)
+
+    def absorb(self, state: Settling, inbox: Sequence[float], weights: Sequence[float]) -> Settling:
+        candidate = weighted_sum(inbox, weights)
+        unchanged = sign(candidate) == sign(state.candidate)
+        return state._replace(candidate=candidate, streak=state.streak + 1 if unchanged else 0)
+
+    def statistic(self, state: Settling) -> float:
+        return state.candidate
+
+    @property
+    def settings(self) -> Settings:
+        from collegium.kernels import Settings
+
+        return Settings(patience=int(self.patience), confidence=self.confidence)

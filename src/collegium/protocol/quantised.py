@@ -1,0 +1,98 @@
+"""Finite precision: any rule with messages of b bits, by adjacent-level stochastic rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from collegium.errors import RuleError, ScoreError
+from collegium.protocol.base import Rule
+from collegium.randomness import Draws
+
+if TYPE_CHECKING:
+    from collegium.kernels import Settings
+
+
+@dataclass(frozen=True)
+class Quantised(Rule):
+    r"""A rule whose every message is rounded at random to one of $2^b$ levels on [-bound, bound].
+
+    A value u between the levels $v_j$ and $v_{j+1}$, a step $\Delta_b$ apart, is sent as
+
+    $$ Q_b(u) = v_{j+1} \text{ with probability } (u - v_j)/\Delta_b, \text{ else } v_j, \qquad \mathbb E[Q_b(u)] = u $$
+
+    with one draw per sender, item and round: all neighbours hear the same value, and the sender uses it for its
+    own term too. Averages of values within the bound stay within it; scores outside are refused, never clipped.
+    For scores bounded by β and centred, the bound is 2β. [hu2026, Sec. III-D, Eq. (stochastic rounding protocol)]
+
+    >>> import collegium
+    >>> from collegium import policy, topology
+    >>> rule = Quantised(collegium.protocol.DeGroot(), bits=4, bound=2.0)
+    >>> run = collegium.collaborate([[1.0, 0.3, -1.2]], policy.uniform(topology.ring(3)), rounds=5, rule=rule, rng=0)
+    >>> int(run.bits[0])  # 5 rounds × 6 links × 4 bits
+    120
+    """
+
+    rule: Rule
+    bits: int
+    bound: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule) or isinstance(self.rule, Quantised):
+            raise RuleError(
+                f"Quantised wraps a rule that is not itself quantised, such as DeGroot(); got {self.rule!r}"
+            )
+        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
+        if not whole or not 1 <= self.bits <= 32:
+            raise RuleError(f"bits must be a whole number between 1 and 32, got {self.bits!r}")
+        if not (math.isfinite(self.bound) and self.bound > 0):
+            raise RuleError(f"the bound of Quantised must be a positive finite number, got {self.bound}")
+
+    @property
+    def levels(self) -> int:
+        """L_b, how many values a message can take."""
+        return 1 << int(self.bits)
+
+    def index(self, value: float, draw: float) -> int:
+        """Which level `value` is sent as, 0 … levels-1, given a uniform draw: what goes on the wire."""
+        place = (value + self.bound) * ((self.levels - 1) / (2 * self.bound))
+        below = min(max(math.floor(place), 0), self.levels - 2)
+        return below + (draw < place - below)
+
+    def level(self, index: int) -> float:
+        """The value of a level: what a receiver makes of the index."""
+        return (2 * index - (self.levels - 1)) * (self.bound / (self.levels - 1))
+
+    def init(self, score: float) -> Any:
+        if not abs(score) <= self.bound:
+            raise ScoreError(f"score {score:.6g} lies outside the quantiser's range [-{self.bound}, {self.bound}]")
+        return self.rule.init(score)
+
+    def emit(self, state: Any, rng: Draws) -> tuple[float | None, Any]:
+        message, state = self.rule.emit(state, rng)
+        if message is None:
+            return None, state
+        rounded = self.level(self.index(message, rng.uniform()))
+        return rounded, self.rule.sent(state, rounded)
+
+    def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
+        return self.rule.absorb(state, inbox, weights)
+
+    def statistic(self, state: Any) -> float:
+        return self.rule.statistic(state)
+
+    @property
+    def message_bits(self) -> int:
+        return int(self.bits)
+
+    def message_growth(self, rounds: int) -> float:
+        return self.rule.message_growth(rounds)
+
+    @property
+    def settings(self) -> Settings | None:
+        inner = self.rule.settings
+        return None if inner is None else inner._replace(levels=self.levels, bound=self.bound)

@@ -1,0 +1,197 @@
+"""`Graph`: a frozen directed graph of agents, stored by the links each agent hears."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from collegium.errors import GraphError
+from collegium.randomness import sorted_distinct
+
+if TYPE_CHECKING:
+    import networkx
+
+DENSE_LIMIT = 1024
+"""Up to this many agents matrices are handed out dense, above it as scipy.sparse."""
+
+Indices = NDArray[np.int32]
+_Array = TypeVar("_Array", bound=NDArray[Any])
+
+
+class Graph:
+    """Agents 0…K-1 and the directed links between them.
+
+    A link (l, k) means that agent k hears agent l. `neighbours(k)` is the paper's N_k: everybody k hears, k itself
+    included. Build one with the functions of `collegium.topology`, or from any list of links:
+
+    >>> g = Graph.from_links(3, sources=[0, 1, 2], targets=[1, 2, 0])
+    >>> g
+    Graph(3 agents, 3 links, directed, strongly connected)
+    >>> g.neighbours(1)
+    array([0, 1], dtype=int32)
+    >>> g.adjacency.astype(int)
+    array([[1, 1, 0],
+           [0, 1, 1],
+           [1, 0, 1]])
+    """
+
+    def __init__(self, indptr: ArrayLike, indices: ArrayLike, positions: ArrayLike | None = None) -> None:
+        """Agent k hears `indices[indptr[k]:indptr[k+1]]`, ascending: the columns of a compressed adjacency matrix."""
+        self._indptr: NDArray[np.int64] = _frozen(np.asarray(indptr, np.int64))
+        self._indices: Indices = _frozen(np.asarray(indices, np.int32))
+        self.positions: NDArray[np.float64] | None = (
+            None if positions is None else _frozen(np.asarray(positions, np.float64))
+        )
+        """Where to draw each agent, shape (K, 2), for the families that have a natural picture."""
+        if self.size < 1:
+            raise GraphError("a network needs at least one agent")
+
+    @classmethod
+    def from_links(
+        cls,
+        size: int,
+        sources: ArrayLike,
+        targets: ArrayLike,
+        *,
+        undirected: bool = False,
+        self_loops: bool = True,
+        positions: ArrayLike | None = None,
+    ) -> "Graph":
+        """Links from `sources[i]` to `targets[i]`; repeated ones count once, everyone hears itself unless told otherwise."""
+        size = whole_number(size, "the number of agents", at_least=1)
+        l, k = np.asarray(sources, np.int64).ravel(), np.asarray(targets, np.int64).ravel()
+        if l.shape != k.shape:
+            raise GraphError(f"sources and targets must have the same length, got {len(l)} and {len(k)}")
+        if l.size and (min(l.min(), k.min()) < 0 or max(l.max(), k.max()) >= size):
+            raise GraphError(f"links must join agents 0 to {size - 1}, got agent {max(l.max(), k.max(), key=abs)}")
+        if undirected:
+            l, k = np.concatenate([l, k]), np.concatenate([k, l])
+        if self_loops:
+            everyone = np.arange(size)
+            l, k = np.concatenate([l, everyone]), np.concatenate([k, everyone])
+        codes = sorted_distinct(k * size + l)  # ascending by hearer, then by speaker: the order of summation
+        indptr = np.searchsorted(codes, np.arange(size + 1) * size)
+        return cls(indptr, codes % size, positions)
+
+    @property
+    def size(self) -> int:
+        """K, the number of agents."""
+        return len(self._indptr) - 1
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        return self._indptr
+
+    @property
+    def indices(self) -> Indices:
+        return self._indices
+
+    @cached_property
+    def hearers(self) -> Indices:
+        """The hearing agent of every entry of `indices`."""
+        return _frozen(np.repeat(np.arange(self.size, dtype=np.int32), np.diff(self._indptr)))
+
+    @cached_property
+    def links(self) -> int:
+        """E_off: how many directed links join two different agents."""
+        return int(np.count_nonzero(self._indices != self.hearers))
+
+    @cached_property
+    def neighbourhood_sizes(self) -> NDArray[np.int64]:
+        """|N_k| of every agent: how many it hears, itself included."""
+        return _frozen(np.diff(self._indptr))
+
+    @cached_property
+    def audience_sizes(self) -> NDArray[np.int64]:
+        """How many *others* hear each agent: the transmissions one of its broadcasts costs."""
+        others = self._indices[self._indices != self.hearers]
+        return _frozen(np.bincount(others, minlength=self.size))
+
+    def neighbours(self, k: int) -> Indices:
+        """N_k, ascending: whom agent k hears, itself included."""
+        if not 0 <= k < self.size:
+            raise GraphError(f"there is no agent {k}: agents are 0 to {self.size - 1}")
+        return self._indices[self._indptr[k] : self._indptr[k + 1]]
+
+    @property
+    def adjacency(self) -> Any:
+        """Boolean matrix, `adjacency[l, k]` if k hears l; dense up to 1024 agents, `scipy.sparse` above."""
+        columns = self.columns(np.ones(len(self._indices), np.bool_))
+        return columns.toarray() if self.size <= DENSE_LIMIT else columns
+
+    def columns(self, values: NDArray[Any]) -> "sparse.csc_array[Any]":
+        """A sparse matrix with one value per link, self-loops included, in the order of `indices`."""
+        # scipy wants both index arrays of one type
+        width = np.int32 if len(self._indices) < 2**31 else np.int64
+        index = (self._indices.astype(width, copy=False), self._indptr.astype(width))
+        return sparse.csc_array((values, *index), shape=(self.size, self.size))
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Whether everyone is heard by exactly those it hears."""
+        forward = self.columns(np.ones(len(self._indices), np.int8))
+        return bool((forward != forward.T).nnz == 0)
+
+    @cached_property
+    def is_strongly_connected(self) -> bool:
+        """Whether every agent's word can reach every other."""
+        return self.unreachable_pair() is None
+
+    def unreachable_pair(self) -> tuple[int, int] | None:
+        """Two agents (l, k) such that no path leads from l to k; None if the graph is strongly connected."""
+        matrix = self.columns(np.ones(len(self._indices), np.int8)).tocsr()
+        count, part = csgraph.connected_components(matrix, directed=True, connection="strong")
+        if count == 1:
+            return None
+        reached = csgraph.breadth_first_order(matrix, 0, directed=True, return_predecessors=False)
+        if len(reached) < self.size:  # 0 does not reach everybody
+            silent = np.setdiff1d(np.arange(self.size), reached)
+            return 0, int(silent[0])
+        return int(np.flatnonzero(part != part[0])[0]), 0  # 0 reaches it, so it cannot reach 0
+
+    @cached_property
+    def period(self) -> int:
+        """The greatest common divisor of all cycle lengths: 1 wherever somebody hears itself."""
+        if np.any(self._indices == self.hearers):
+            return 1
+        matrix = self.columns(np.ones(len(self._indices), np.int8)).tocsr()
+        depth = csgraph.shortest_path(matrix, unweighted=True, indices=0).astype(np.int64)
+        return int(np.gcd.reduce(np.abs(depth[self._indices] + 1 - depth[self.hearers])))
+
+    def to_networkx(self) -> "networkx.DiGraph[int]":
+        """The same graph for networkx, an edge (l, k) where k hears l, self-loops left out."""
+        from collegium.topology.networkx import to_networkx
+
+        return to_networkx(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return np.array_equal(self._indptr, other._indptr) and np.array_equal(self._indices, other._indices)
+
+    def __hash__(self) -> int:
+        return hash((self._indptr.tobytes(), self._indices.tobytes()))
+
+    def __repr__(self) -> str:
+        kind = "undirected" if self.is_undirected else "directed"
+        strong = "strongly connected" if self.is_strongly_connected else "not strongly connected"
+        agents = "1 agent" if self.size == 1 else f"{self.size} agents"
+        return f"Graph({agents}, {self.links} links, {kind}, {strong})"
+
+
+def whole_number(value: Any, what: str, at_least: int, at_most: int | None = None) -> int:
+    """`value` as an int, or the sentence that says what it should have been."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < at_least or (at_most is not None and value > at_most):
+        limits = f"at least {at_least}" if at_most is None else f"between {at_least} and {at_most}"
+        raise GraphError(f"{what} must be a whole number, {limits}; got {value!r}")
+    return int(value)
+
+
+def _frozen(array: _Array) -> _Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
