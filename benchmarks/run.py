@@ -1,4 +1,4 @@
-"""Measure everything: `python benchmarks/run.py [NAME …] [--json FILE]` prints a table of ratios inside this one run."""
+"""Measure everything: `python benchmarks/run.py [NAME …] [--json FILE]` prints ratios inside this one run."""
 
 import argparse
 import json

@@ -128,6 +128,7 @@ def _run_large(job: Arrays, rule: Settings) -> Outcome:
     n, K = job.scores.shape
     start = np.ascontiguousarray(job.scores.T)
     x = np.zeros_like(start) if rule.accumulate else start
+    spare = [np.empty_like(x), np.empty_like(x)]  # two, because the scores themselves are never written over
     plain = rule.is_plain and job.hold
     sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones_like(x))
     streak = np.zeros_like(x) if rule.patience else x
@@ -138,7 +139,7 @@ def _run_large(job: Arrays, rule: Settings) -> Outcome:
     size = -(-K // (threads() * 4))
     spoken = np.zeros((-(-K // size), n))
     for t in range(1, job.rounds + 1):
-        following = np.empty_like(x) if t <= 2 else before  # the scores themselves are never written over
+        following = spare[t % 2]
         if plain:
             sent = x
             spoken[0] += job.audience.sum()
@@ -159,7 +160,7 @@ def _run_large(job: Arrays, rule: Settings) -> Outcome:
                 _settle(lo, hi, x, following, streak)
 
         _spread(listen, K, size, work=len(job.indices) * n)
-        before, x = x, following
+        x = following
         if not job.final:
             statistics[t] = x.T
     statistics[-1] = x.T

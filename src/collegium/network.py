@@ -1,4 +1,4 @@
-"""The one loop: `collaborate` runs a rule over a policy, `sweep` many rules at once; `Run` and `Sweep` hold what came of it."""
+"""The one loop: `collaborate` runs a rule over a policy, `sweep` many rules; `Run` and `Sweep` hold what came of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.errors import BackendError, PolicyError, RuleError, ScoreError
 from collegium.labels import to_signs
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, HoldLast, Mailbox, Quantised, Renormalise, Rule
+from collegium.protocol import DeGroot, HoldLast, Mailbox, Renormalise, Rule
 from collegium.randomness import U64, Draws, Seed, child, item_ids, seed64
+from collegium.scores import check_scores
 
 if TYPE_CHECKING:
     import pandas
@@ -48,13 +49,13 @@ class Run:
         return self.transmissions * self.rule.message_bits
 
     def decisions(self, round: int = -1) -> NDArray[np.int8]:
-        """Every agent's label, +1 or -1, shape (n, K), after the last round or a given one; 0 goes to the first class, +1."""
+        """Every agent's label, +1 or -1, shape (n, K), after the last or a given round; 0 counts as +1."""
         if not -len(self.statistics) <= round < len(self.statistics):
             raise RuleError(f"round {round} is not recorded: this run has {_recorded(self)}")
         return np.where(self.statistics[round] < 0, np.int8(-1), np.int8(1))
 
     def errors(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> Doubles:
-        """Every agent's error rate after every recorded round, shape (T+1, K); a statistic of 0 is wrong for both classes."""
+        """Every agent's error rate after every recorded round, shape (T+1, K); a statistic of 0 is always wrong."""
         n = self.statistics.shape[1]
         signs = to_signs(y, n, classes)
         if n == 0:
@@ -134,9 +135,9 @@ class Job(NamedTuple):
 
         graph = self.policy.graph
         return Arrays(
-            scores=self.scores, indptr=graph.indptr.view(np.uint64), indices=graph.indices.view(np.uint32), weights=self.policy.weights,
-            audience=graph.audience_sizes, rounds=self.rounds, seed=self.seed, ids=self.ids,
-            hold=isinstance(self.mailbox, HoldLast), final=self.final,
+            scores=self.scores, indptr=graph.indptr.view(np.uint64), indices=graph.indices.view(np.uint32),
+            weights=self.policy.weights, audience=graph.audience_sizes,
+            rounds=self.rounds, seed=self.seed, ids=self.ids, hold=isinstance(self.mailbox, HoldLast), final=self.final,
         )  # fmt: skip
 
 
@@ -197,9 +198,10 @@ def sweep(
     the averages is kept. Realisation m equals `collaborate` with `rng=collegium.randomness.child(seed, m)`.
 
     >>> from collegium import policy, protocol, topology
-    >>> rules = [protocol.DeltaTrigger(e) for e in (0.0, 0.1, 1.0)]
-    >>> sweep([[2.0, -1.0, 0.5], [-1.0, -1.0, 0.5]], policy.uniform(topology.path(3)), rules, [1, -1]).transmissions[:, 0, -1]
-    array([80., 18.,  6.])
+    >>> rules = [protocol.DeltaTrigger(e) for e in (0.1, 1.0)]
+    >>> p = policy.uniform(topology.path(3))
+    >>> sweep([[2.0, -1.0, 0.5], [-1.0, -1.0, 0.5]], p, rules, [1, -1]).transmissions[:, 0, -1]
+    array([11. ,  5.5])
     """
     if not rules:
         raise RuleError("sweep needs at least one rule")
@@ -294,51 +296,15 @@ def admit(
     return Job(values, policy, int(rounds), seed64(rng), item_ids(items, len(values)), mailbox, record == "final")
 
 
-def check_scores(scores: ArrayLike, K: int) -> Doubles:
-    """Scores as float64 of shape (n, K), all finite."""
-    try:
-        values = np.ascontiguousarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ScoreError("scores must be numbers in an array of shape (items, agents)") from None
-    if values.size == 0 and values.ndim < 2:
-        values = values.reshape(0, K)
-    if values.ndim != 2:
-        raise ScoreError(f"scores must have shape (items, agents) = (n, {K}), got an array of shape {values.shape}")
-    n, columns = values.shape
-    if columns != K:
-        turned = f" There are {n} rows: pass scores.T?" if n == K else ""
-        raise ScoreError(
-            f"scores have {columns} columns, but the network has {K} agents: one column per agent.{turned}"
-        )
-    if not np.isfinite(values).all():
-        bad = ~np.isfinite(values)
-        kind = "NaN" if np.isnan(values).any() else "infinite values"
-        k = int(np.flatnonzero(bad.any(axis=0))[0])
-        rows = np.flatnonzero(bad[:, k])
-        more = int(np.count_nonzero(bad.any(axis=0))) - 1
-        raise ScoreError(
-            f"scores contain {kind}: agent {k}, {len(rows)} of {n} items (first: item {rows[0]})"
-            f"{f', and {more} more agents' if more else ''}. Drop the items or fix the model of agent {k}."
-        )
-    return values
-
-
 def _check_range(scores: Doubles, rule: Rule, rounds: int) -> None:
-    if not isinstance(rule, Quantised) or not scores.size:
+    reach = rule.reach(rounds)
+    if not scores.size or np.abs(scores).max() <= reach:
         return
-    reach = rule.bound / rule.message_growth(rounds)
     i, k = np.unravel_index(int(np.abs(scores).argmax()), scores.shape)
-    if abs(scores[i, k]) <= reach:
-        return
-    grown = (
-        f" (messages of {rule.rule} grow {rule.message_growth(rounds):g}-fold in {rounds} rounds)"
-        if reach < rule.bound
-        else ""
-    )
     count = int(np.count_nonzero(np.abs(scores) > reach))
     raise ScoreError(
-        f"scores lie outside the quantiser's bound {rule.bound:g}{grown}: agent {k}, item {i} has {scores[i, k]:.6g}, "
-        f"{count} scores in all. Use a larger bound, or bounded scores tanh(f/2) with bound 2."
+        f"{rule} takes scores up to {max(reach, 0.0):.6g} in {rounds} rounds, but {count} lie outside "
+        f"(the largest: agent {k}, item {i} has {scores[i, k]:.6g}). Use a larger bound (or more bits), or bounded scores tanh(f/2)."
     )
 
 

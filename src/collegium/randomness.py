@@ -119,8 +119,8 @@ def item_ids(items: Sequence[int] | Sequence[str] | NDArray[Any] | None, n: int)
         if array.size and array.min() < 0:
             raise RuleError(f"item numbers must not be negative, got {array.min()}")
         return array.astype(np.uint64)
-    if array.ndim == 1 and array.dtype.kind in "UO" and all(isinstance(item, str) for item in items):
-        digests = b"".join(hashlib.blake2b(item.encode(), digest_size=8).digest() for item in items)
+    if array.ndim == 1 and all(isinstance(item, str) for item in items):
+        digests = b"".join(hashlib.blake2b(str(item).encode(), digest_size=8).digest() for item in items)
         return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
     raise RuleError(
         f"items must be whole numbers or strings, one per row of scores, got {array.dtype} of shape {array.shape}"

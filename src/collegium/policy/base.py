@@ -94,12 +94,15 @@ class Policy:
         return sparse.linalg.matrix_power(self.sparse, int(t))
 
     def mixing_constant(self, sigma: float) -> float:
-        r"""The smallest C with $|[A^t]_{\ell k} - \pi_\ell| \le C \sigma^t$ for every $t \ge 0$, $\sigma_A < \sigma < 1$."""
+        r"""The smallest C with $|[A^t]_{\ell k} - \pi_\ell| \le C \sigma^t$ for all $t \ge 0$."""
         return spectrum.mixing_constant(self._dense("mixing_constant"), self.perron, self.slem, sigma)
 
     @cached_property
     def b_mix(self) -> float:
-        r"""$B_{mix} = \max_k \sum_{i\ge1} \sum_\ell |[A^i]_{\ell k} - \pi_\ell|$, at most $10^{-10}$ (relative) too large, never too small."""
+        r"""$B_{mix} = \max_k \sum_{i\ge1} \sum_\ell |[A^i]_{\ell k} - \pi_\ell|$.
+
+        Never too small, and too large by at most $10^{-10}$, relative above 1 and absolute below.
+        """
         return spectrum.b_mix(self._dense("b_mix"), self.perron, self.slem)
 
     @cached_property
@@ -110,7 +113,7 @@ class Policy:
     def _dense(self, what: str) -> NDArray[np.float64]:
         if self.size > DENSE_LIMIT:
             raise PolicyError(
-                f"{what} looks at all {self.size}² entries of the powers of A and is computed for at most {DENSE_LIMIT} agents"
+                f"{what} looks at every pair of agents: computed for at most {DENSE_LIMIT}, and here are {self.size}"
             )
         dense: NDArray[np.float64] = self.A
         return dense
@@ -156,7 +159,8 @@ def _columns(A: Any) -> "sparse.csc_array[Any]":
     if len(bad):
         l, k = _entry(matrix, int(bad[0]))
         raise PolicyError(
-            f"weights must not be negative: A[{l}, {k}] = {matrix.data[bad[0]]:.4g} is the weight agent {k} gives to agent {l}"
+            f"weights must not be negative: A[{l}, {k}] = {matrix.data[bad[0]]:.4g}, "
+            f"the weight agent {k} gives to agent {l}"
         )
     matrix.eliminate_zeros()
     _check_sums(matrix)

@@ -27,8 +27,8 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     if wish.shape != (graph.size,):
         raise PolicyError(f"perron must give one weight per agent: expected {graph.size}, got shape {wish.shape}")
     if not (np.isfinite(wish).all() and (wish > 0).all()):
-        k = int(np.flatnonzero(~(np.isfinite(wish) & (wish > 0)))[0])
-        raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {k} has {wish[k]}")
+        bad = int(np.flatnonzero(~(np.isfinite(wish) & (wish > 0)))[0])
+        raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {bad} has {wish[bad]}")
     share = wish / wish.sum() / graph.neighbourhood_sizes
     k, l = graph.hearers, graph.indices
     given = np.minimum(share[k], share[l]) / (share[k] * graph.neighbourhood_sizes[k])

@@ -28,6 +28,7 @@ def laplacian(graph: Graph, weight: float | None = None) -> Policy:
     weight = 1.0 / most if weight is None else weight
     if not (math.isfinite(weight) and weight > 0 and weight * (most - 1) <= 1):
         raise PolicyError(
-            f"the edge weight must lie between 0 and {1 / max(most - 1, 1):.4g} here (an agent hears {most - 1} others), got {weight}"
+            f"the edge weight must lie between 0 and {1 / max(most - 1, 1):.4g} here, "
+            f"where an agent hears {most - 1} others; got {weight}"
         )
     return complete_with_self_weight(graph, np.full(len(graph.indices), float(weight)))

@@ -1,7 +1,7 @@
 r"""Perron vector, second eigenvalue and mixing of a primitive left-stochastic matrix.
 
-All of mixing rests on $D = A - \pi\mathbb 1^\top$: since $A\pi = \pi$ and $\mathbb 1^\top A = \mathbb 1^\top$, the powers
-$A^t - \pi\mathbb 1^\top$ are $D^t$ for $t \ge 1$, and $D$ has the eigenvalues of $A$ with the 1 replaced by 0.
+All of mixing rests on $D = A - \pi\mathbb 1^\top$: since $A\pi = \pi$ and $\mathbb 1^\top A = \mathbb 1^\top$,
+$A^t - \pi\mathbb 1^\top = D^t$ for $t \ge 1$, and $D$ has the eigenvalues of $A$ with the 1 replaced by 0.
 """
 
 import math
@@ -43,7 +43,7 @@ def perron(A: "sparse.csc_array[Any]") -> Vector:
         y /= y.sum()
         moved, x = np.abs(y - x).sum(), y
         if moved <= _RESIDUAL:
-            return x
+            return np.asarray(x, np.float64)
     return _by_factorisation(A)
 
 
@@ -53,8 +53,7 @@ def _by_solve(A: Matrix) -> Vector:
     system[-1] = 1.0  # one equation is redundant: the columns of A - I sum to zero
     right = np.zeros(K)
     right[-1] = 1.0
-    x = np.linalg.solve(system, right)
-    return _positive(x)
+    return _positive(np.linalg.solve(system, right).astype(np.float64))
 
 
 def _by_factorisation(A: "sparse.csc_array[Any]") -> Vector:
@@ -83,7 +82,8 @@ def _by_detailed_balance(A: "sparse.csc_array[Any]") -> Vector | None:
         log_pi += log_pi[parent]
         parent = parent[parent]
     pi = np.exp(log_pi - log_pi.max())
-    return pi / pi.sum() if (pi > 0).all() else None
+    pi /= pi.sum()
+    return pi.astype(np.float64) if (pi > 0).all() else None
 
 
 def _positive(x: Vector) -> Vector:
@@ -181,15 +181,17 @@ def mixing_constant(A: Matrix, pi: Vector, sigma_A: float, sigma: float) -> floa
             return largest
         power = power @ E
     raise PolicyError(
-        f"sigma = {sigma} is too close to sigma_A = {sigma_A:.6g}: the search for C(A, sigma) did not end. Take a larger sigma."
+        f"sigma = {sigma} is too close to sigma_A = {sigma_A:.6g}: the search for C(A, sigma) did not end. "
+        "Take a larger sigma."
     )
 
 
 def b_mix(A: Matrix, pi: Vector, sigma_A: float, tolerance: float = 1e-10) -> float:
-    r"""$\max_k \sum_{i \ge 1} \|D^i e_k\|_1$, never too small and too large by at most `tolerance` (relative, or absolute below 1).
+    r"""$\max_k \sum_{i \ge 1} \|D^i e_k\|_1$, never too small.
 
-    After n terms the rest of column k is at most $\|D^n e_k\|_1 \sum_{j \ge 1} \|D^j\|_1$, and once $q = \|D^s\|_1 < 1$ that sum is
-    at most $\sum_{j \le s} \|D^j\|_1 / (1 - q)$.
+    It is too large by at most `tolerance`, relative above 1 and absolute below. After n terms the rest of column
+    k is at most $\|D^n e_k\|_1 \sum_{j \ge 1} \|D^j\|_1$, and once $q = \|D^s\|_1 < 1$ that sum is at most
+    $\sum_{j \le s} \|D^j\|_1 / (1 - q)$.
     """
     D = A - pi[:, None]
     steps = _steps(len(A))

@@ -26,5 +26,5 @@ def require_undirected(graph: Graph, rule: str) -> None:
         matrix = graph.columns(np.ones(len(graph.indices), np.int8))
         hearers, speakers = (matrix.T - matrix).maximum(0).nonzero()
         raise PolicyError(
-            f"{rule} needs an undirected graph: agent {hearers[0]} hears agent {speakers[0]}, but not the other way round"
+            f"{rule} needs an undirected graph: agent {hearers[0]} hears agent {speakers[0]}, but not the other way"
         )

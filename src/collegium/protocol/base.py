@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,7 @@ class Rule(ABC):
 
     @abstractmethod
     def emit(self, state: Any, rng: Draws) -> tuple[float | None, Any]:
-        """What the agent says this round, None for silence, and its state after saying it. The first round may not be silent."""
+        """What the agent says this round and its state after saying it; None is silence, not allowed in round 1."""
 
     @abstractmethod
     def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
@@ -52,13 +53,17 @@ class Rule(ABC):
         """How many times the largest score a message can become within `rounds` rounds; averages never grow."""
         return 1.0
 
+    def reach(self, rounds: int) -> float:
+        """The largest score, in absolute value, the rule can take for that many rounds."""
+        return math.inf
+
     @property
     def settings(self) -> Settings | None:
         """The numbers by which `collegium.kernels` runs this rule on arrays; None if it cannot."""
         return None
 
     def arrays(self, job: Job) -> Outcome | None:
-        """The array path: the whole job at once, equal to the agents' view number for number, or None if there is none."""
+        """The array path: the whole job at once, equal to the agents' view number for number; None if there is none."""
         if self.settings is None:
             return None
         from collegium import kernels

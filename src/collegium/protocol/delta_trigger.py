@@ -34,7 +34,8 @@ class DeltaTrigger(Rule):
 
     >>> import collegium
     >>> from collegium import policy, topology
-    >>> run = collegium.collaborate([[1.0, 0.9, 1.1]], policy.uniform(topology.ring(3)), rounds=20, rule=DeltaTrigger(0.5))
+    >>> p = policy.uniform(topology.ring(3))
+    >>> run = collegium.collaborate([[1.0, 0.9, 1.1]], p, rounds=20, rule=DeltaTrigger(0.5))
     >>> run.transmissions  # everybody was close enough after the first exchange
     array([6])
     """

@@ -39,7 +39,8 @@ class LabelStability(Rule):
     >>> import collegium
     >>> from collegium import policy, topology
     >>> p = policy.uniform(topology.ring(3))
-    >>> collegium.collaborate([[1.0, 2.0, 3.0]], p, rounds=20, rule=LabelStability(patience=2, confidence=0.5)).transmissions
+    >>> rule = LabelStability(patience=2, confidence=0.5)
+    >>> collegium.collaborate([[1.0, 2.0, 3.0]], p, rounds=20, rule=rule).transmissions
     array([12])
     """
 

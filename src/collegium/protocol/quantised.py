@@ -76,6 +76,8 @@ class Quantised(Rule):
         message, state = self.rule.emit(state, rng)
         if message is None:
             return None, state
+        if not abs(message) <= self.bound * (1 + 1e-9):  # averages of values within the bound stay within it
+            raise ScoreError(f"message {message:.6g} lies outside the quantiser's range [-{self.bound}, {self.bound}]")
         rounded = self.level(self.index(message, rng.uniform()))
         return rounded, self.rule.sent(state, rounded)
 
@@ -85,12 +87,15 @@ class Quantised(Rule):
     def statistic(self, state: Any) -> float:
         return self.rule.statistic(state)
 
+    def reach(self, rounds: int) -> float:
+        growth = self.rule.message_growth(rounds)
+        # Each round may round up by a step, and a rule that adds to what it heard adds to that as well.
+        step = 2 * self.bound / (self.levels - 1)
+        return (self.bound - (growth - 1) * step) / growth
+
     @property
     def message_bits(self) -> int:
         return int(self.bits)
-
-    def message_growth(self, rounds: int) -> float:
-        return self.rule.message_growth(rounds)
 
     @property
     def settings(self) -> Settings | None:

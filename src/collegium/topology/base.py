@@ -60,7 +60,7 @@ class Graph:
         self_loops: bool = True,
         positions: ArrayLike | None = None,
     ) -> "Graph":
-        """Links from `sources[i]` to `targets[i]`; repeated ones count once, everyone hears itself unless told otherwise."""
+        """Links from `sources[i]` to `targets[i]`, repeated ones once; with self-loops everyone hears itself."""
         size = whole_number(size, "the number of agents", at_least=1)
         l, k = np.asarray(sources, np.int64).ravel(), np.asarray(targets, np.int64).ravel()
         if l.shape != k.shape:

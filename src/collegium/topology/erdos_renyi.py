@@ -75,7 +75,8 @@ def _with_chance(K: int, p: float, seed: int) -> Graph:
         if graph.is_strongly_connected:
             return graph
     raise GraphError(
-        f"no strongly connected network of {K} agents came up with p={p}: take p above {1.5 * math.log(K) / K:.2g} or give links=…"
+        f"no strongly connected network of {K} agents came up with p={p}: "
+        f"take p above {min(1.0, 1.5 * math.log(K) / K):.2g} or give links=…"
     )
 
 

@@ -1,0 +1,77 @@
+"""Networks as written on the command line: `ring:12`, `erdos-renyi:12,links=24,seed=7`, or a matrix file."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from collegium import policy, topology
+from collegium.cli.tables import read_matrix
+from collegium.errors import CollegiumError, GraphError, InputFileError, PolicyError
+from collegium.policy import Policy
+from collegium.topology import Graph
+
+FAMILIES: dict[str, tuple[Callable[..., Graph], str]] = {
+    "ring": (topology.ring, "ring:12"),
+    "path": (topology.path, "path:5"),
+    "star": (topology.star, "star:9"),
+    "grid": (topology.grid, "grid:3x4"),
+    "torus": (topology.torus, "torus:3x4"),
+    "complete": (topology.complete, "complete:6"),
+    "erdos-renyi": (topology.erdos_renyi, "erdos-renyi:12,links=24,seed=7"),
+    "geometric": (topology.geometric, "geometric:30,radius=0.3,seed=1"),
+    "small-world": (topology.small_world, "small-world:20,neighbours=4,rewire=0.1,seed=1"),
+}
+POLICIES = {"uniform": policy.uniform, "metropolis": policy.metropolis, "laplacian": policy.laplacian}
+
+NETWORK_HELP = "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file with the matrix A."
+POLICY_HELP = f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform)."
+
+
+def read_policy(written: str, rule: str | None) -> Policy:
+    """The policy meant by a network and a weighing rule as written on the command line."""
+    name = written.partition(":")[0]
+    if name in FAMILIES:
+        if rule is not None and rule not in POLICIES:
+            raise PolicyError(f"there is no policy {rule!r}: choose one of {', '.join(POLICIES)}")
+        return POLICIES[rule or "uniform"](read_graph(written))
+    path = Path(written)
+    if not path.exists():
+        examples = ", ".join(example for _, example in FAMILIES.values())
+        raise InputFileError(f"{written!r} is neither a topology nor a file. Topologies: {examples}")
+    if rule is not None:
+        raise PolicyError(f"{written} holds the weights themselves: leave out --policy {rule}")
+    try:
+        return Policy(read_matrix(path))
+    except PolicyError as problem:
+        raise PolicyError(f"{written}: {problem}") from None
+
+
+def read_graph(written: str) -> Graph:
+    """The graph meant by `family:size,name=value,…`."""
+    name, _, rest = written.partition(":")
+    build, example = FAMILIES[name]
+    sizes: list[int] = []
+    named: dict[str, float] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if equals:
+            named[key.strip()] = _number(value, written, example)
+        elif re.fullmatch(r"\d+(x\d+)?", part.strip()) and not sizes:
+            sizes = [int(size) for size in part.strip().split("x")]
+        else:
+            raise GraphError(f"cannot read {part!r} in {written!r}: write {example}")
+    if len(sizes) != (2 if "x" in example else 1):
+        raise GraphError(f"cannot read the size in {written!r}: write {example}")
+    try:
+        return build(*sizes, **named)
+    except TypeError:
+        raise GraphError(f"{written!r} has a setting that {name} does not know: write {example}") from None
+    except CollegiumError as problem:
+        raise GraphError(f"{written}: {problem}") from None
+
+
+def _number(text: str, written: str, example: str) -> int | float:
+    try:
+        return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)
+    except ValueError:
+        raise GraphError(f"{text!r} in {written!r} is not a number: write {example}") from None

@@ -1,0 +1,160 @@
+"""`collegium simulate`: scores and a network in; decisions, errors, transmissions and bits out."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from collegium import protocol
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.tables import Scores, read_scores, write_table
+from collegium.errors import RuleError
+from collegium.network import Run, collaborate
+from collegium.protocol import Rule
+
+RULES = {
+    "degroot": (protocol.DeGroot, (), "degroot"),
+    "social-learning": (protocol.SocialLearning, (), "social-learning"),
+    "delta-trigger": (protocol.DeltaTrigger, (float,), "delta-trigger:0.1"),
+    "label-stability": (protocol.LabelStability, (int, float), "label-stability:2,0.5"),
+}
+MAILBOXES = {"hold-last": protocol.HoldLast(), "renormalise": protocol.Renormalise()}
+
+
+def simulate(
+    scores: Annotated[Path, typer.Argument(help="Scores, a row per item and a column per agent: CSV, NPY or Parquet.")],
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
+    policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
+    rounds: Annotated[int, typer.Option(help="Communication rounds.")] = 20,
+    rule: Annotated[
+        str, typer.Option(help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}.")
+    ] = "degroot",
+    bits: Annotated[int | None, typer.Option(help="Quantise messages to this many bits (1 to 32).")] = None,
+    bound: Annotated[float | None, typer.Option(help="Range of the quantiser; by default the largest score.")] = None,
+    mailbox: Annotated[str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.")] = "hold-last",
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE|COLUMN", help="True classes; a column named label is found by itself.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="FIRST,SECOND", help="Which label is +1 and which is -1.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For rules that draw.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every decision (CSV, NPY or Parquet).")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw error against rounds; needs labels.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Let agents with these scores talk over a network, and see what they decide and what it costs."""
+    table = read_scores(scores, labels)
+    if plot is not None and table.labels is None:
+        raise RuleError("--plot draws errors and needs labels: give --labels")
+    if mailbox not in MAILBOXES:
+        raise RuleError(f"there is no mailbox {mailbox!r}: choose {' or '.join(MAILBOXES)}")
+    names = _classes(classes, table)
+    built = read_policy(network, policy)
+    spoken = read_rule(rule, bits, bound, table.values, rounds)
+    items = None if table.items is None else table.items.astype(str).tolist()
+    run = collaborate(table.values, built, rounds, spoken, seed, items=items, mailbox=MAILBOXES[mailbox])
+    errors = None if table.labels is None else run.errors(table.labels, names)
+    if plot is not None and errors is not None:
+        from collegium import plots
+
+        plots.save(plots.error_figure(errors, {}, f"{spoken} on {network}"), plot)
+    if out is not None:
+        _write(out, run, items)
+    if as_json:
+        typer.echo(json.dumps(_facts(run, errors)))
+    else:
+        _print(run, errors, items, out, plot)
+
+
+def read_rule(written: str, bits: int | None, bound: float | None, scores: Any, rounds: int) -> Rule:
+    """The rule meant by `name:setting,setting`, quantised if bits are given."""
+    name, _, rest = written.partition(":")
+    if name not in RULES:
+        raise RuleError(f"there is no rule {name!r}: write {', '.join(example for *_, example in RULES.values())}")
+    kind, types, example = RULES[name]
+    settings = [part for part in rest.split(",") if part]
+    try:
+        values = [convert(part) for convert, part in zip(types, settings, strict=True)]
+    except ValueError:
+        raise RuleError(f"cannot read the rule {written!r}: write {example}") from None
+    rule: Rule = kind(*values)
+    if bits is None:
+        if bound is not None:
+            raise RuleError("--bound is the range of a quantiser: give --bits too")
+        return rule
+    if bound is None:
+        share = protocol.Quantised(rule, bits, 1.0).reach(max(rounds, 0))  # of the bound, for the largest score
+        if share <= 0:
+            raise RuleError(
+                f"{bits} bits are too few for {written} over {rounds} rounds: its messages outgrow any bound"
+            )
+        bound = (float(np.abs(scores).max(initial=0.0)) or 1.0) / share
+    return protocol.Quantised(rule, bits, bound)
+
+
+def _classes(written: str | None, table: Scores) -> list[Any] | None:
+    if written is None:
+        return None
+    names = [name.strip() for name in written.split(",")]
+    numeric = table.labels is not None and table.labels.dtype.kind in "fiu"
+    try:
+        return [float(name) for name in names] if numeric else names
+    except ValueError:
+        raise RuleError(f"--classes {written}: the labels are numbers, so the classes must be numbers") from None
+
+
+def _facts(run: Run, errors: Any) -> dict[str, Any]:
+    n, K = run.statistics.shape[1:]
+    return {
+        "agents": K,
+        "items": n,
+        "rounds": run.rounds,
+        "decisions": run.decisions().tolist(),
+        "statistics": run.statistics[-1].tolist(),
+        "errors": None if errors is None or not n else errors.tolist(),
+        "transmissions": run.transmissions.tolist(),
+        "bits": run.bits.tolist(),
+    }
+
+
+def _write(path: Path, run: Run, items: list[str] | None) -> None:
+    n, K = run.statistics.shape[1:]
+    numbered = np.arange(n) if items is None or path.suffix == ".npy" else np.array(items)
+    columns = {"item": numbered} | {f"agent {k}": run.decisions()[:, k] for k in range(K)}
+    write_table(path, columns | {"transmissions": run.transmissions, "bits": run.bits})
+
+
+def _print(run: Run, errors: Any, items: list[str] | None, out: Path | None, plot: Path | None) -> None:
+    console = Console(highlight=False)
+    n, K = run.statistics.shape[1:]
+    console.print(str(run))
+    if not n:
+        return
+    decisions = run.decisions()
+    agreed = (decisions == decisions[:, :1]).all(axis=1).mean()
+    console.print(f"all {K} agents agree on {100 * agreed:.1f} % of the items")
+    if errors is not None:
+        table = Table("round", "mean error", "best agent", "worst agent", title="error in %", title_justify="left")
+        for t in sorted({t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, run.rounds) if t <= run.rounds}):
+            row = 100 * errors[t]
+            table.add_row(
+                str(t), f"{row.mean():.2f}", f"{row.min():.2f} ({row.argmin()})", f"{row.max():.2f} ({row.argmax()})"
+            )
+        console.print(table)
+    if out is None and n * K <= 400:
+        table = Table("item", *(f"agent {k}" for k in range(K)), title="decisions", title_justify="left")
+        for i, row in enumerate(decisions):
+            table.add_row(str(i) if items is None else items[i], *(f"{label:+d}" for label in row))
+        console.print(table)
+    elif out is None:
+        console.print("decisions: --out FILE writes them all, --json prints them")
+    for path in (out, plot):
+        if path is not None:
+            console.print(f"written: {path}")

@@ -1,0 +1,129 @@
+r"""What goes wrong with local statistics before the agents talk: noise, faults, adversaries, common disturbance.
+
+Every function takes clean scores of shape (n, K) and returns new ones. Sizes are relative: `eta` multiplies
+$\hat s$, the median over agents of each agent's sample standard deviation. [hu2026, App. H.3 and H.2]
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import ScoreError
+from collegium.randomness import Seed, seed64
+from collegium.scores import check_scores
+
+Doubles = NDArray[np.float64]
+Agents = Sequence[int] | NDArray[np.integer[Any]]
+
+
+def draw_agents(K: int, m: int, rng: Seed = 0) -> NDArray[np.int64]:
+    """m of K agents, uniformly without replacement, ascending: who is corrupted throughout a repetition.
+
+    >>> len(set(draw_agents(12, 5, rng=1)))
+    5
+    """
+    if not 0 <= m <= K:
+        raise ScoreError(f"between 0 and {K} of {K} agents can be corrupted, got m = {m}")
+    return np.sort(_generator(rng).choice(K, size=m, replace=False))
+
+
+def scale(scores: ArrayLike) -> float:
+    r"""$\hat s$: the median over agents of the sample standard deviation of each agent's scores.
+
+    >>> scale([[0.0, 0.0, 1.0], [2.0, 4.0, 1.0]])  # standard deviations √2, √8 and 0
+    1.4142135623730951
+    """
+    values = _scores(scores)
+    if len(values) < 2:
+        raise ScoreError(f"a standard deviation needs at least 2 items, got {len(values)}")
+    return float(np.median(values.std(axis=0, ddof=1)))
+
+
+def noise(scores: ArrayLike, agents: Agents, eta: float, rng: Seed = 0) -> Doubles:
+    r"""Benign noise: $x_{i,k} + \eta \hat s\, \zeta_{i,k}$ with independent Gaussian $\zeta$ at the given agents.
+
+    The noise of an agent does not depend on which others are corrupted too.
+    """
+    corrupted, chosen = _chosen(scores, agents)
+    zeta = _generator(rng).standard_normal(corrupted.shape)
+    corrupted[:, chosen] += _size(eta) * scale(scores) * zeta[:, chosen]
+    return corrupted
+
+
+def stuck(scores: ArrayLike, agents: Agents) -> Doubles:
+    """Stuck at zero: the given agents report 0 for every item.
+
+    >>> stuck([[1.0, 2.0], [3.0, 4.0]], [1])
+    array([[1., 0.],
+           [3., 0.]])
+    """
+    corrupted, chosen = _chosen(scores, agents)
+    corrupted[:, chosen] = 0.0
+    return corrupted
+
+
+def bias(scores: ArrayLike, agents: Agents, eta: float) -> Doubles:
+    r"""Constant bias: $x_{i,k} + \eta \hat s$ at the given agents; eta may be negative."""
+    corrupted, chosen = _chosen(scores, agents)
+    if not math.isfinite(eta):
+        raise ScoreError(f"eta must be a finite number, got {eta}")
+    corrupted[:, chosen] += eta * scale(scores)
+    return corrupted
+
+
+def sign_flip(scores: ArrayLike, agents: Agents, eta: float = 1.0) -> Doubles:
+    r"""Adversarial reports: $-\eta x_{i,k}$ at the given agents; 0 silences, 1 flips, more shouts the wrong way.
+
+    >>> sign_flip([[1.0, 2.0]], [0], eta=3)
+    array([[-3.,  2.]])
+    """
+    corrupted, chosen = _chosen(scores, agents)
+    corrupted[:, chosen] *= -_size(eta)
+    return corrupted
+
+
+def common_mode(scores: ArrayLike, r: float, sigma: float, rng: Seed = 0) -> Doubles:
+    r"""The correlation stress test: a disturbance shared by all agents mixed with one of each agent's own.
+
+    $$ x'_{i,k} = x_{i,k} + \sigma\Bigl(\frac{r}{\sqrt{1+r^2}} u_i + \frac{1}{\sqrt{1+r^2}} e_{i,k}\Bigr) $$
+
+    with standard Gaussian $u_i$ and $e_{i,k}$: r moves variance from the own to the shared part, the total stays
+    $\sigma^2$. The draws do not depend on r or sigma. [hu2026, Eq. (corr_stress)]
+    """
+    values = _scores(scores)
+    generator = _generator(rng)
+    shared = generator.standard_normal((len(values), 1))
+    own = generator.standard_normal(values.shape)
+    share = 1.0 if math.isinf(_size(r, "r", finite=False)) else r / math.hypot(1.0, r)
+    return values + _size(sigma, "sigma") * (share * shared + math.sqrt(1.0 - share * share) * own)
+
+
+def _scores(scores: ArrayLike) -> Doubles:
+    array = np.asarray(scores)
+    if array.ndim != 2:
+        raise ScoreError(f"scores must have shape (items, agents), got an array of shape {array.shape}")
+    return check_scores(array, array.shape[1])
+
+
+def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int64]]:
+    values = _scores(scores).copy()
+    chosen = np.asarray(agents, np.int64).ravel()
+    strangers = chosen[(chosen < 0) | (chosen >= values.shape[1])]
+    if len(strangers):
+        raise ScoreError(f"there is no agent {strangers[0]}: agents are 0 to {values.shape[1] - 1}")
+    if len(np.unique(chosen)) < len(chosen):
+        raise ScoreError(f"an agent can be corrupted only once, got {chosen.tolist()}")
+    return values, chosen
+
+
+def _size(value: float, name: str = "eta", finite: bool = True) -> float:
+    if not value >= 0 or (finite and math.isinf(value)):
+        raise ScoreError(f"{name} must be a {'finite ' if finite else ''}number, at least 0; got {value}")
+    return value
+
+
+def _generator(rng: Seed) -> np.random.Generator:
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(seed64(rng))
