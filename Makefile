@@ -44,7 +44,7 @@ contract: $(STAMP) ## imports point one way
 	$(BIN)/lint-imports
 
 docs: $(STAMP) ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP) ## measure speed as ratios inside one run
 	$(BIN)/python benchmarks/run.py

@@ -91,7 +91,7 @@ def common_mode(scores: ArrayLike, r: float, sigma: float, rng: Seed = 0) -> Dou
     $$ x'_{i,k} = x_{i,k} + \sigma\Bigl(\frac{r}{\sqrt{1+r^2}} u_i + \frac{1}{\sqrt{1+r^2}} e_{i,k}\Bigr) $$
 
     with standard Gaussian $u_i$ and $e_{i,k}$: r moves variance from the own to the shared part, the total stays
-    $\sigma^2$. The draws do not depend on r or sigma. [hu2026, Eq. (corr_stress)]
+    $\sigma^2$. The draws do not depend on r or sigma. [hu2026, App. H.2]
     """
     values = _scores(scores)
     generator = _generator(rng)

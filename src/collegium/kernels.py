@@ -250,10 +250,11 @@ def _emit(
     width = x.shape[1]
     top = levels - 1.0
     always = first or trigger == 0
-    scratch, hashes = np.empty(width), np.empty(width, np.uint32)
+    marked = fired.shape[0] > 1  # else one row, which stays in the first-level cache
+    scratch, outgoing, hashes = np.empty(width), np.empty(width), np.empty(width, np.uint32)
     transmissions = 0
     for k in range(lo, hi):
-        own, said, speaks, cost = x[k], sent[k], fired[k], audience[k]
+        own, said, speaks, cost = x[k], sent[k], fired[k if marked else 0], audience[k]
         message = own
         if accumulate:
             for i in range(width):
@@ -276,24 +277,31 @@ def _emit(
             for i in range(spoken.size):
                 spoken[i] += cost
             continue
+        # What goes out is written apart from what went out: a conditional store in place would be a masked one, which
+        # some processors do lane by lane.
         heard = 0
         if trigger == 1:
             for i in range(width):
-                speaking = abs(own[i] - said[i]) > limit
-                speaks[i] = 1.0 if speaking else 0.0
-                heard += 1 if speaking else 0
+                speaking = 1.0 if abs(own[i] - said[i]) > limit else 0.0
+                new, old = message[i], said[i]
+                outgoing[i] = new if speaking > 0.0 else old
+                speaks[i] = speaking
+                heard += 1 if speaking > 0.0 else 0
         else:
             settled = streak[k]
             for i in range(width):
-                quiet = (settled[i] >= patience) & (abs(own[i]) >= limit)
-                speaks[i] = 0.0 if quiet else 1.0
-                heard += 0 if quiet else 1
+                unsettled = 1.0 if settled[i] < patience else 0.0
+                speaking = unsettled if abs(own[i]) >= limit else 1.0
+                new, old = message[i], said[i]
+                outgoing[i] = new if speaking > 0.0 else old
+                speaks[i] = speaking
+                heard += 1 if speaking > 0.0 else 0
         for i in range(items, width):
             heard -= 1 if speaks[i] > 0.0 else 0
         if heard == 0:
             continue
         for i in range(width):
-            said[i] = message[i] if speaks[i] > 0.0 else said[i]
+            said[i] = outgoing[i]
         transmissions += cost * heard
         for i in range(spoken.size):
             spoken[i] += cost * speaks[i]
@@ -390,7 +398,7 @@ def _block(
     x = np.zeros((K, width)) if accumulate else start.copy()
     following = np.empty((K, width))
     sent = x if plain else np.zeros((K, width))
-    fired = np.ones((K, width)) if trigger != 0 or not hold else x
+    fired = np.ones((1 if hold else K, width))
     streak = np.zeros((K, width)) if trigger == 2 else x
     per_item = np.zeros(items if keep else 0)
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)

@@ -304,7 +304,8 @@ def _check_range(scores: Doubles, rule: Rule, rounds: int) -> None:
     count = int(np.count_nonzero(np.abs(scores) > reach))
     raise ScoreError(
         f"{rule} takes scores up to {max(reach, 0.0):.6g} in {rounds} rounds, but {count} lie outside "
-        f"(the largest: agent {k}, item {i} has {scores[i, k]:.6g}). Use a larger bound (or more bits), or bounded scores tanh(f/2)."
+        f"(the largest: agent {k}, item {i} has {scores[i, k]:.6g}). "
+        "Use a larger bound (or more bits), or bounded scores tanh(f/2)."
     )
 
 

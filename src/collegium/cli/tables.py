@@ -17,7 +17,7 @@ class Table(NamedTuple):
     """Columns with their names (None where the file has none)."""
 
     names: list[str] | None
-    columns: list[NDArray[Any]]
+    columns: list[NDArray[Any]] | NDArray[Any]  # an array where all have one type
     path: Path
 
     def pop(self, names: tuple[str, ...]) -> tuple[NDArray[Any] | None, "Table"]:
@@ -25,8 +25,8 @@ class Table(NamedTuple):
         for name in names:
             if self.names is not None and name in self.names:
                 i = self.names.index(name)
-                rest = Table(self.names[:i] + self.names[i + 1 :], self.columns[:i] + self.columns[i + 1 :], self.path)
-                return self.columns[i], rest
+                others = [column for j, column in enumerate(self.columns) if j != i]
+                return self.columns[i], Table(self.names[:i] + self.names[i + 1 :], others, self.path)
         return None, self
 
 
@@ -117,7 +117,7 @@ def _read_npy(path: Path) -> Table:
         raise InputFileError(f"{path} is not a whole NPY file of plain numbers") from None
     if array.ndim not in (1, 2):
         raise InputFileError(f"{path} holds an array of shape {array.shape}, not a table")
-    return Table(None, list(array.reshape(len(array), -1).T), path)
+    return Table(None, array.T if array.ndim == 2 else array[None, :], path)
 
 
 def _read_parquet(path: Path) -> Table:
@@ -158,6 +158,8 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
 
 
 def _numbers(table: Table) -> NDArray[np.float64]:
+    if isinstance(table.columns, np.ndarray) and table.columns.dtype.kind in "fiub":
+        return np.ascontiguousarray(table.columns.T, np.float64)
     for i, column in enumerate(table.columns):
         if column.dtype.kind not in "fiub":
             row = next((r for r, cell in enumerate(column.tolist()) if not _is_number(str(cell))), 0)

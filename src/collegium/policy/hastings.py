@@ -16,7 +16,7 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
        \quad \ell \in \mathcal N_k \setminus k, \qquad a_{kk} = 1 - \sum_{\ell \ne k} a_{\ell k} $$
 
     Since $a_{\ell k}\pi_k = a_{k\ell}\pi_\ell$, the wish comes true exactly. With equal weights it is the
-    Metropolis rule. Choose it to give better agents more say.
+    Metropolis rule. Choose it to give better agents more say. [sayed2014]
 
     >>> from collegium.topology import ring
     >>> hastings(ring(4), [4, 3, 2, 1]).perron

@@ -16,7 +16,7 @@ def laplacian(graph: Graph, weight: float | None = None) -> Policy:
     $$ A = I - \epsilon L, \qquad a_{\ell k} = \epsilon, \quad \ell \in \mathcal N_k \setminus k $$
 
     Without a weight, $\epsilon = 1/\max_k |\mathcal N_k|$, which leaves everyone a positive weight for itself.
-    Doubly stochastic on undirected graphs.
+    Doubly stochastic on undirected graphs. [sayed2014]
 
     >>> from collegium.topology import path
     >>> laplacian(path(3)).A

@@ -14,7 +14,7 @@ def metropolis(graph: Graph) -> Policy:
        \qquad a_{kk} = 1 - \sum_{\ell \ne k} a_{\ell k} $$
 
     $|\mathcal N_k|$ counts the self-loop. Doubly stochastic on undirected graphs, so everybody has the same say
-    in the end; well defined on directed ones, where it generally is not. [hu2026, App. H.3, Eq. (app_metropolis_rule)]
+    in the end; well defined on directed ones, where it generally is not. [sayed2014; hu2026, App. H.3]
 
     >>> from collegium.topology import star
     >>> metropolis(star(3)).perron

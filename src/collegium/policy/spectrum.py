@@ -81,9 +81,9 @@ def _by_detailed_balance(A: "sparse.csc_array[Any]") -> Vector | None:
     while parent.any():  # … then against its parent's parent, and so on up to agent 0
         log_pi += log_pi[parent]
         parent = parent[parent]
-    pi = np.exp(log_pi - log_pi.max())
+    pi: Vector = np.exp(log_pi - log_pi.max())
     pi /= pi.sum()
-    return pi.astype(np.float64) if (pi > 0).all() else None
+    return pi if (pi > 0).all() else None
 
 
 def _positive(x: Vector) -> Vector:
@@ -92,7 +92,7 @@ def _positive(x: Vector) -> Vector:
         raise PolicyError(
             f"the Perron vector cannot be told apart from zero at agent {k}: its word hardly ever reaches the others"
         )
-    return x / x.sum()
+    return np.asarray(x / x.sum(), np.float64)
 
 
 def slem(A: "sparse.csc_array[Any]", pi: Vector) -> float:

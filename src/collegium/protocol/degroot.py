@@ -20,7 +20,7 @@ class DeGroot(Rule):
     $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k} \lambda_{\ell,t-1}, \qquad \lambda_{k,0} = c_k(h_k) $$
 
     All agents converge to $\sum_k \pi_k c_k(h_k)$, the disagreement shrinking like $\sigma_A^t$. The default: exact,
-    with one message per link and round. [hu2026, Eq. (distributed learning rule)]
+    with one message per link and round. [degroot1974; hu2026, Sec. II-B]
 
     >>> import collegium
     >>> from collegium import policy, topology

@@ -30,7 +30,7 @@ class DeltaTrigger(Rule):
 
     and stays silent otherwise; its neighbours keep its last word. In round 1 everybody speaks. A silent agent
     goes on computing candidates and may speak again. With threshold 0 only exact repetitions are saved.
-    [hu2026, App. H.3, Eq. (app_delta_stop_rule)]
+    [hu2026, App. H.3]
 
     >>> import collegium
     >>> from collegium import policy, topology

@@ -34,7 +34,7 @@ class LabelStability(Rule):
     where $s_k$ counts consecutive rounds in which the label, the candidate's sign, did not change (from round 0
     to round 1 is the first such transition), L is `patience` and $\tau_{conf}$ is `confidence`. In round 1 everybody
     speaks; a silent agent goes on computing candidates and may speak again. In the paper it beats the Δ-trigger,
-    most of all with few messages. [hu2026, App. H.3, Eq. (app_label_stop_rule)]
+    most of all with few messages. [hu2026, App. H.3]
 
     >>> import collegium
     >>> from collegium import policy, topology

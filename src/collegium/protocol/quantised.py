@@ -27,7 +27,7 @@ class Quantised(Rule):
 
     with one draw per sender, item and round: all neighbours hear the same value, and the sender uses it for its
     own term too. Averages of values within the bound stay within it; scores outside are refused, never clipped.
-    For scores bounded by β and centred, the bound is 2β. [hu2026, Sec. III-D, Eq. (stochastic rounding protocol)]
+    For scores bounded by β and centred, the bound is 2β. [hu2026, Sec. III-D]
 
     >>> import collegium
     >>> from collegium import policy, topology

@@ -26,7 +26,7 @@ class SocialLearning(Rule):
 
     $\lambda_{k,t}/t$ converges to the same limit as DeGroot, so the labels agree in the end; early rounds weigh
     past and present alike. Before the first round nobody has an opinion: the statistic is 0.
-    [hu2026, App. F, Eq. (geometric SL rule)]
+    [hu2026, App. F]
 
     >>> import collegium
     >>> from collegium import policy, topology

@@ -11,7 +11,7 @@ _DRAWS = 100
 def small_world(K: int, neighbours: int = 4, rewire: float = 0.1, *, seed: Seed = 0) -> Graph:
     """Each agent is linked to its `neighbours` nearest on a ring; each link moves its far end with chance `rewire`.
 
-    Links go both ways and their number, K·neighbours directed ones, never changes. Redrawn until connected.
+    Links go both ways and their number, K·neighbours directed ones, never changes. Redrawn until connected. [watts1998]
 
     >>> small_world(20, neighbours=4, rewire=0.2, seed=3)
     Graph(20 agents, 80 links, undirected, strongly connected)

@@ -1,0 +1,131 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from pyarrow import parquet, table
+
+from collegium import collaborate, policy, protocol, topology
+
+X = np.tanh(np.random.default_rng(0).normal(size=(40, 6)) + 0.3)
+Y = np.where(np.arange(40) % 2, 1, -1)
+RING = policy.uniform(topology.ring(6))
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.savetxt(tmp_path / "scores.csv", X, delimiter=",", fmt="%.17g")
+    np.save(tmp_path / "scores.npy", X)
+    parquet.write_table(table({f"agent {k}": X[:, k] for k in range(6)}), tmp_path / "scores.parquet")
+    np.savetxt(tmp_path / "y.csv", Y, fmt="%d")
+    names = ["item", *(f"camera {k}" for k in range(6)), "label"]
+    with (tmp_path / "named.csv").open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([f"item {i}", *X[i].tolist(), "dog" if Y[i] > 0 else "cat"] for i in range(40))
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
+def test_json_equals_the_library(cli, files, kind):
+    facts = json.loads(cli("simulate", files / f"scores.{kind}", "ring:6", "--labels", files / "y.csv", "--json").out)
+    run = collaborate(X, RING, rounds=20)
+    assert facts["decisions"] == run.decisions().tolist()
+    assert facts["errors"] == run.errors(Y).tolist()
+    assert facts["transmissions"] == run.transmissions.tolist()
+    assert facts["bits"] == run.bits.tolist()
+    assert (facts["agents"], facts["items"], facts["rounds"]) == (6, 40, 20)
+
+
+def test_named_columns(cli, files):
+    facts = json.loads(cli("simulate", files / "named.csv", "ring:6", "--rounds", 3, "--json").out)
+    assert facts["errors"] == collaborate(X, RING, rounds=3).errors(Y).tolist()  # dog > cat, so dog is +1
+    turned = json.loads(
+        cli("simulate", files / "named.csv", "ring:6", "--rounds", 3, "--classes", "cat,dog", "--json").out
+    )
+    assert np.allclose(np.array(turned["errors"]) + facts["errors"], 1.0)  # no statistic here is exactly 0
+
+
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        (["--rule", "social-learning"], protocol.SocialLearning()),
+        (["--rule", "delta-trigger:0.1"], protocol.DeltaTrigger(0.1)),
+        (["--rule", "label-stability:2,0.5"], protocol.LabelStability(2, 0.5)),
+        (["--bits", 4, "--bound", 2.0], protocol.Quantised(protocol.DeGroot(), 4, 2.0)),
+        (["--bits", 6], protocol.Quantised(protocol.DeGroot(), 6, float(np.abs(X).max()))),
+    ],
+)
+def test_every_rule(cli, files, written, rule):
+    facts = json.loads(cli("simulate", files / "scores.npy", "ring:6", "--seed", 9, "--json", *written).out)
+    run = collaborate(X, RING, 20, rule, rng=9)
+    assert facts["statistics"] == run.statistics[-1].tolist()
+    assert facts["bits"] == run.bits.tolist()
+
+
+def test_tables_and_files(cli, files):
+    shown = cli("simulate", files / "named.csv", "ring:6", "--out", files / "d.csv", "--plot", files / "e.png").out
+    assert "mean error" in shown
+    assert "agree on" in shown
+    assert (files / "e.png").read_bytes().startswith(b"\x89PNG")
+    with (files / "d.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["agent 3"]) for row in rows] == collaborate(X, RING).decisions()[:, 3].tolist()
+    assert rows[7]["item"] == "item 7"
+    assert {row["transmissions"] for row in rows} == {"240"}
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_decisions_in_other_formats(cli, files, kind):
+    cli("simulate", files / "scores.csv", "ring:6", "--out", files / f"d.{kind}")
+    path = files / f"d.{kind}"
+    agent = np.load(path)[:, 1] if kind == "npy" else parquet.read_table(path)["agent 0"].to_numpy()
+    assert agent.tolist() == collaborate(X, RING).decisions()[:, 0].tolist()
+
+
+def test_few_items_are_printed(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("1,-0.5,2\n-1,-2,0.5\n")
+    shown = cli("simulate", tmp_path / "s.csv", "ring:3", "--rounds", 1).out
+    assert "+1" in shown
+    assert "-1" in shown
+
+
+def test_no_items(cli, tmp_path):
+    np.save(tmp_path / "none.npy", np.empty((0, 3)))
+    assert "nothing sent" in cli("simulate", tmp_path / "none.npy", "ring:3").out
+    assert json.loads(cli("simulate", tmp_path / "none.npy", "ring:3", "--json").out)["decisions"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere.csv", "ring:6"], "nowhere.csv: no such file"),
+        (["{}/scores.csv", "ring:5"], "6 columns, but the network has 5 agents"),
+        (["{}/scores.csv", "ring:6", "--rounds", "-1"], "rounds must be a whole number"),
+        (["{}/scores.csv", "ring:6", "--bits", "0"], "bits must be a whole number between 1 and 32"),
+        (["{}/scores.csv", "ring:6", "--bits", "4", "--bound", "0.1"], "lie outside"),
+        (["{}/scores.csv", "ring:6", "--bound", "1"], "give --bits too"),
+        (["{}/scores.csv", "ring:6", "--bits", "2", "--rule", "social-learning"], "too few"),
+        (["{}/scores.csv", "ring:6", "--rule", "degrot"], "there is no rule 'degrot'"),
+        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger"], "write delta-trigger:0.1"),
+        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger:-1"], "at least 0"),
+        (["{}/scores.csv", "ring:6", "--mailbox", "x"], "there is no mailbox"),
+        (["{}/scores.csv", "ring:6", "--labels", "missing"], "no such file, and no column"),
+        (["{}/scores.csv", "ring:6", "--labels", "{}/scores.csv"], "must have one column"),
+        (["{}/named.csv", "ring:6", "--labels", "camera 3"], "scores have 6 columns|two classes|not a number"),
+        (["{}/named.csv", "ring:6", "--classes", "cat"], "two different classes"),
+        (["{}/named.csv", "ring:6", "--classes", "cat,cow"], "neither"),
+        (["{}/scores.csv", "ring:6", "--plot", "x.png"], "needs labels"),
+        (["{}/scores.csv", "ring:6", "--out", "x.docx"], "must end in .csv"),
+        (["{}/scores.csv", "ring:6", "--seed", "-4"], "a seed lies between"),
+    ],
+)
+def test_mistakes_get_a_sentence(cli, files, arguments, complaint):
+    failed = cli("simulate", *(argument.format(files) for argument in arguments), code=2)
+    assert any(part in failed.err for part in complaint.split("|")), failed.err
+    assert "Traceback" not in failed.err
+
+
+def test_nan_scores_name_agent_and_item(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("1,2,3\n1,nan,3\n")
+    assert "agent 1, 1 of 2 items (first: item 1)" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err

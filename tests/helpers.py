@@ -1,0 +1,59 @@
+"""Lists of everything, so that one test runs over all of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collegium import policy, protocol, topology
+from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
+from collegium.protocol.base import Averaged, weighted_sum
+
+BASE_RULES = [
+    DeGroot(),
+    SocialLearning(),
+    DeltaTrigger(0.1),
+    DeltaTrigger(0.0),
+    LabelStability(1, 0.0),
+    LabelStability(2, 0.3),
+]
+RULES: list[Rule] = (
+    BASE_RULES
+    + [Quantised(rule, bits, bound=40.0) for rule in BASE_RULES for bits in (8, 32)]
+    + [Quantised(DeGroot(), 1, 2.0), Quantised(DeltaTrigger(0.2), 4, 2.0), Quantised(LabelStability(1, 0.5), 2, 2.0)]
+)
+
+POLICIES = {
+    "ring": policy.uniform(topology.ring(12)),
+    "grid": policy.metropolis(topology.grid(3, 4)),
+    "directed": policy.uniform(topology.erdos_renyi(12, links=24, seed=7)),
+    "no-self-loops": policy.Policy([[0.0, 0.5, 0.3], [1.0, 0.0, 0.7], [0.0, 0.5, 0.0]]),
+    "lonely": policy.uniform(topology.ring(1)),
+}
+MAILBOXES = [protocol.HoldLast(), protocol.Renormalise()]
+
+
+def scores(n: int, K: int, seed: int = 0, bound: float = 0.5) -> np.ndarray:
+    """Scores of both signs with exact zeros and ties among them, within the bound."""
+    values = np.tanh(np.random.default_rng(seed).normal(size=(n, K))) * bound
+    values[::7] = 0.0
+    values[3::7] = np.round(values[3::7], 1)
+    return values
+
+
+@dataclass(frozen=True)
+class Stubborn(Rule):
+    """Friedkin–Johnsen without memory: half of the old opinion, half of the neighbours'."""
+
+    share: float
+
+    def init(self, score):
+        return Averaged(score)
+
+    def emit(self, state, rng):
+        return state.statistic, state
+
+    def absorb(self, state, inbox, weights):
+        return Averaged(self.share * state.statistic + (1 - self.share) * weighted_sum(inbox, weights))
+
+    def statistic(self, state):
+        return state.statistic

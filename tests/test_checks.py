@@ -1,0 +1,124 @@
+"""The checks must find what they are for: each broken part fails with a sentence that names the fault."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from collegium import check_policy, check_rule, kernels
+from collegium.errors import CheckError
+from collegium.protocol import DeGroot
+from collegium.protocol.base import Averaged
+from helpers import POLICIES, Stubborn
+
+
+class NotFrozen(DeGroot):
+    __hash__ = None
+
+
+@dataclass(frozen=True)
+class Mute(Stubborn):
+    share: float = 0.5
+
+    def emit(self, state, rng):
+        return None, state
+
+
+@dataclass(frozen=True)
+class Forgetful(Stubborn):
+    share: float = 0.5
+    seen: list = field(default_factory=list, hash=False)
+
+    def init(self, score):
+        self.seen.append(score)
+        return Averaged(score + len(self.seen))
+
+
+@dataclass(frozen=True)
+class Positional(Stubborn):
+    share: float = 0.5
+
+    def init(self, score):
+        return Averaged(score + next(COUNTER) % 28)  # seven items of four agents: the same in every run
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def __next__(self):
+        self.count += 1
+        return self.count
+
+
+COUNTER = Counter()
+
+
+@dataclass(frozen=True)
+class Crashing(Stubborn):
+    share: float = 0.5
+
+    def absorb(self, state, inbox, weights):
+        return state.missing
+
+
+@dataclass(frozen=True)
+class WrongArrays(DeGroot):
+    def arrays(self, job):
+        outcome = super().arrays(job)
+        return outcome._replace(statistics=np.nextafter(outcome.statistics, np.inf))
+
+
+@dataclass(frozen=True)
+class WrongCosts(DeGroot):
+    def arrays(self, job):
+        outcome = super().arrays(job)
+        return outcome._replace(transmissions=outcome.transmissions + 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (NotFrozen(), "is frozen|unhashable"),
+        (Mute(), "silent in round 1"),
+        (Forgetful(), "run twice|after pickling"),
+        (Positional(), "another place of the batch|run twice"),
+        (Crashing(), "first round speaks.*AttributeError"),
+        (WrongArrays(), "array path of .* differs .* round 0, item 0, agent 0"),
+        (WrongCosts(), r"item 0 costs \d+ and \d+ transmissions"),
+        (Stubborn, "is not a Rule"),
+        ("degroot", "is not a Rule"),
+    ],
+)
+def test_check_rule_names_the_fault(rule, complaint):
+    with pytest.raises(CheckError, match=complaint):
+        check_rule(rule)
+
+
+def test_check_rule_sees_a_kernel_off_by_one_bit(monkeypatch):
+    original = kernels.run
+
+    def off(job, rule):
+        outcome = original(job, rule)
+        outcome.statistics[-1, -1, -1] += np.spacing(outcome.statistics[-1, -1, -1])
+        return outcome
+
+    monkeypatch.setattr(kernels, "run", off)
+    with pytest.raises(CheckError, match="differs from the agents' view"):
+        check_rule(DeGroot())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_good_parts_pass(name):
+    assert len(check_policy(POLICIES[name])) == 4
+    assert check_rule(DeGroot(), POLICIES[name])[-1] == "array path equals agent view"
+
+
+def test_check_policy_names_the_fault():
+    with pytest.raises(CheckError, match=r"wrap your matrix as Policy\(A\)"):
+        check_policy(np.eye(2))
+
+    broken = POLICIES["ring"].__class__(POLICIES["ring"].A)
+    broken.__dict__["perron"] = np.full(12, 1 / 12) * np.linspace(0.9, 1.1, 12)
+    with pytest.raises(CheckError, match="does not keep its Perron vector fixed"):
+        check_policy(broken)

@@ -1,0 +1,252 @@
+"""The loop, its results, its refusals, and the equality of its paths."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import collegium
+from collegium import collaborate, kernels, policy, protocol, sweep, topology
+from collegium.errors import CollegiumError, LabelError, PolicyError, RuleError, ScoreError
+from collegium.network import admit, by_agents
+from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, SocialLearning
+from collegium.randomness import child
+from helpers import MAILBOXES, POLICIES, RULES, Stubborn, scores
+
+RING = POLICIES["ring"]
+RING_3 = policy.uniform(topology.ring(3))
+
+
+@pytest.mark.parametrize("mailbox", MAILBOXES, ids=str)
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_all_paths_agree_number_for_number(rule, name, mailbox):
+    """Agents' view, blocks of items and ranges of agents: the same statistics and costs, bit for bit."""
+    p = POLICIES[name]
+    job = admit(scores(21, p.size), p, 9, [rule], 11, "all", None, mailbox)
+    slow = by_agents(job, rule)
+    for fast in (rule.arrays(job), kernels._run_large(job.arrays(), rule.settings)):
+        np.testing.assert_array_equal(fast.statistics, slow.statistics)
+        np.testing.assert_array_equal(fast.transmissions, slow.transmissions)
+
+
+@pytest.mark.parametrize("mailbox", MAILBOXES, ids=str)
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_sweep_equals_collaborate(rule, mailbox):
+    p = POLICIES["directed"]
+    x, y = scores(100, 12), np.where(np.arange(100) % 3 == 0, 1, -1)
+    swept = sweep(x, p, [rule, DeGroot()], y, rounds=8, rng=5, realisations=3, mailbox=mailbox)
+    for m in range(3):
+        run = collaborate(x, p, 8, rule, child(5, m), mailbox=mailbox)
+        np.testing.assert_array_equal(swept.errors[0, m], run.errors(y))
+        for t in range(9):
+            short = collaborate(x, p, t, rule, child(5, m), mailbox=mailbox)
+            assert swept.transmissions[0, m, t] == short.transmissions.mean()
+            assert swept.bits[0, m, t] == short.bits.mean()
+
+
+@given(n=st.integers(0, 40), K=st.integers(1, 9), rounds=st.integers(0, 6), seed=st.integers(0, 2**64 - 1))
+@settings(deadline=None, max_examples=60)
+def test_paths_agree_on_any_size(n, K, rounds, seed):
+    p = policy.uniform(topology.ring(K))
+    rule = Quantised(LabelStability(1, 0.2), 3, 2.0)
+    job = admit(scores(n, K, seed % 1000), p, rounds, [rule], seed, "all", None, protocol.HoldLast())
+    slow, fast = by_agents(job, rule), rule.arrays(job)
+    assert np.array_equal(slow.statistics, fast.statistics)
+    assert np.array_equal(slow.transmissions, fast.transmissions)
+
+
+def test_batches_and_order_do_not_matter():
+    rule, x = Quantised(DeGroot(), 2, 2.0), scores(600, 12)
+    whole = collaborate(x, RING, 6, rule, 3).statistics
+    pieces = [collaborate(x[i : i + 77], RING, 6, rule, 3, items=range(i, min(i + 77, 600))) for i in range(0, 600, 77)]
+    np.testing.assert_array_equal(np.concatenate([piece.statistics for piece in pieces], axis=1), whole)
+    order = np.random.default_rng(0).permutation(600)
+    np.testing.assert_array_equal(collaborate(x[order], RING, 6, rule, 3, items=order).statistics, whole[:, order])
+
+
+def test_threads_do_not_matter(monkeypatch):
+    rule, x, y = Quantised(DeltaTrigger(0.1), 4, 2.0), scores(3000, 12), np.where(np.arange(3000) % 2, 1, -1)
+    answers = []
+    for count in ("1", "2", "5"):
+        monkeypatch.setenv("COLLEGIUM_THREADS", count)
+        kernels._pool.cache_clear()
+        run = collaborate(x, RING, 10, rule, 1)
+        answers.append((run.statistics, run.transmissions, sweep(x, RING, [rule], y, 5, realisations=9).errors))
+    kernels._pool.cache_clear()
+    for other in answers[1:]:
+        for one, two in zip(answers[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_calls_from_several_threads():
+    x, rule = scores(2000, 12), Quantised(DeGroot(), 4, 2.0)
+    expected = collaborate(x, RING, 10, rule).statistics
+    found: list[np.ndarray] = []
+    workers = [
+        threading.Thread(target=lambda: found.append(collaborate(x, RING, 10, rule).statistics)) for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4
+    for statistics in found:
+        np.testing.assert_array_equal(statistics, expected)
+
+
+def test_a_large_network_in_memory_that_grows_with_its_links():
+    K = 100_000
+    p = policy.uniform(topology.erdos_renyi(K, links=10 * K, seed=1))
+    x = np.random.default_rng(0).normal(size=(2, K))
+    run = collaborate(x, p, rounds=60, record="final")
+    assert run.statistics.shape == (1, 2, K)
+    # σ_A is near 1/2 (an agent that hears one other keeps half of its own), so 60 rounds leave rounding errors only
+    np.testing.assert_allclose(run.statistics[-1], np.repeat((x @ p.perron)[:, None], K, axis=1), atol=1e-12)
+    loud = collaborate(x, p, rounds=3, rule=Quantised(DeltaTrigger(0.5), 6, 8.0), record="final")
+    assert (loud.transmissions >= p.links).all()
+
+
+@pytest.mark.slow
+def test_a_million_agents():
+    K = 1_000_000
+    p = policy.uniform(topology.erdos_renyi(K, links=10 * K, seed=1))
+    x = np.random.default_rng(0).normal(size=(1, K))
+    run = collaborate(x, p, rounds=60, record="final")
+    np.testing.assert_allclose(run.statistics[-1, 0], x[0] @ p.perron, atol=1e-12)
+
+
+def test_decisions_and_errors_at_zero():
+    run = collaborate([[0.0, 1.0, -1.0]], RING_3, rounds=0)
+    assert run.decisions().tolist() == [[1, 1, -1]]
+    both = [run.errors([label], classes=(1, -1))[0].tolist() for label in (1, -1)]
+    assert both == [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]  # undecided is wrong either way
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [([1, -1], None), ([1, 0], None), ([True, False], None), (["b", "a"], None), (["a", "b"], ("a", "b"))],
+)
+def test_labels_of_any_kind(y, classes):
+    run = collaborate([[1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]], RING_3, rounds=0)
+    assert run.errors(y, classes).tolist() == [[0.0, 0.0, 0.5]]
+
+
+def test_run_remembers_and_pickles():
+    run = collaborate(scores(4, 3), RING_3, 2, rng=9, items=["a", "b", "c", "d"])
+    assert run.seed == 9
+    back = pickle.loads(pickle.dumps(run))
+    np.testing.assert_array_equal(back.statistics, run.statistics)
+    assert (
+        repr(back) == repr(run) == "Run(DeGroot(), 2 rounds, 4 items × 3 agents, 12 transmissions, 768 bits per item)"
+    )
+
+
+@pytest.mark.parametrize("record", ["all", "final"])
+def test_to_frame(record):
+    run = collaborate(scores(4, 3), RING_3, 2, items=["a", "b", "c", "d"], record=record)
+    frame = run.to_frame()
+    assert list(frame.columns) == ["round", "item", "agent", "statistic", "decision"]
+    last = frame[(frame["round"] == 2) & (frame["item"] == "c")]
+    assert last["statistic"].tolist() == run.statistics[-1, 2].tolist()
+    assert last["decision"].tolist() == run.decisions()[2].tolist()
+    assert len(frame) == (3 if record == "all" else 1) * 12
+
+
+def test_final_is_the_last_page():
+    x = scores(50, 12)
+    for rule in RULES:
+        everything, last = collaborate(x, RING, 7, rule), collaborate(x, RING, 7, rule, record="final")
+        np.testing.assert_array_equal(everything.statistics[-1:], last.statistics)
+        np.testing.assert_array_equal(everything.transmissions, last.transmissions)
+    with pytest.raises(RuleError, match="only the last round"):
+        last.decisions(3)
+
+
+def test_no_items_and_a_lonely_agent():
+    for rule in RULES:
+        empty = collaborate(np.empty((0, 12)), RING, 5, rule)
+        assert empty.statistics.shape == (6, 0, 12)
+        assert empty.transmissions.shape == empty.decisions()[:, 0].shape == (0,)
+        assert empty.errors([]).shape == (6, 12)
+        lonely = collaborate([[0.5], [-0.25]], policy.uniform(topology.ring(1)), 3, rule)
+        assert lonely.transmissions.tolist() == [0, 0]
+    assert collaborate([], RING, 5).statistics.shape == (6, 0, 12)
+    assert "nothing sent" in repr(empty)
+    degroot = collaborate([[0.5], [-0.25]], policy.uniform(topology.ring(1)), 3)
+    assert degroot.statistics[-1].tolist() == [[0.5], [-0.25]]
+
+
+def test_user_rules_run_without_an_array_path():
+    run = collaborate(scores(5, 3), RING_3, 4, Stubborn(0.5))
+    assert run.statistics.shape == (5, 5, 3)
+    assert collegium.check_rule(Stubborn(0.5))[-1] == "no array path: runs agent by agent"
+    y = [1, -1, 1, -1, 1]
+    swept = sweep(scores(5, 3), RING_3, [Stubborn(0.5), DeGroot()], y, rounds=4)
+    np.testing.assert_array_equal(swept.errors[0, 0], run.errors(y))
+    assert (swept.transmissions[1, 0] == 6 * np.arange(5)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "complaint"),
+    [
+        (
+            {"scores": [[1.0, np.nan, 2.0], [np.nan, 1.0, 1.0]]},
+            ScoreError,
+            r"NaN: agent 0, 1 of 2 items \(first: item 1\), and 1 more",
+        ),
+        ({"scores": [[1.0, 2.0, np.inf]]}, ScoreError, r"infinite values: agent 2, 1 of 1 items \(first: item 0\)"),
+        ({"scores": [1.0, 2.0, 3.0]}, ScoreError, r"shape \(items, agents\) = \(n, 3\), got an array of shape \(3,\)"),
+        ({"scores": np.ones((2, 4))}, ScoreError, "4 columns, but the network has 3 agents"),
+        ({"scores": np.ones((3, 4))}, ScoreError, r"pass scores\.T"),
+        ({"scores": [["a", "b", "c"]]}, ScoreError, "must be numbers"),
+        ({"scores": [[1.0], [1.0, 2.0]]}, ScoreError, "must be numbers"),
+        ({"rounds": -1}, RuleError, "rounds must be a whole number, at least 0; got -1"),
+        ({"rounds": 2.5}, RuleError, "rounds must be a whole number"),
+        ({"rounds": True}, RuleError, "rounds must be a whole number"),
+        ({"policy": np.eye(3)}, PolicyError, r"wrap a matrix as Policy\(A\)"),
+        ({"rule": "degroot"}, RuleError, "rule must be a Rule"),
+        ({"mailbox": "hold"}, RuleError, "mailbox must be a Mailbox"),
+        ({"record": "some"}, RuleError, "record must be"),
+        ({"rng": -1}, RuleError, "a seed lies between"),
+        ({"rng": "seed"}, RuleError, "rng must be a whole number"),
+        ({"items": [1]}, RuleError, "items names 1 items, but there are 2 rows"),
+        ({"items": [-1, 2]}, RuleError, "must not be negative"),
+        ({"rule": Quantised(DeGroot(), 4, 0.5)}, ScoreError, "agent 1, item 1 has 3"),
+    ],
+)
+def test_bad_input_is_refused_at_the_door(change, error, complaint):
+    call = {"scores": [[1.0, 0.0, -1.0], [0.0, 3.0, 1.0]], "policy": RING_3, "rounds": 2} | change
+    with pytest.raises(error, match=complaint) as caught:
+        collaborate(**call)
+    assert isinstance(caught.value, CollegiumError)
+
+
+@pytest.mark.parametrize("y", [[1, 1], [0, 1, 2], [1], ["a", "a"]])
+def test_bad_labels_are_refused(y):
+    n = max(len(y), 2)
+    with pytest.raises(LabelError):
+        collaborate(np.ones((n, 3)), RING_3, 1).errors(y)
+    with pytest.raises(LabelError):
+        sweep(np.ones((n, 3)), RING_3, [DeGroot()], y)
+
+
+def test_bad_sweeps_are_refused():
+    with pytest.raises(RuleError, match="at least one rule"):
+        sweep(np.ones((2, 3)), RING_3, [], [1, -1])
+    with pytest.raises(RuleError, match="realisations"):
+        sweep(np.ones((2, 3)), RING_3, [DeGroot()], [1, -1], realisations=0)
+    with pytest.raises(ScoreError, match="there are none"):
+        sweep(np.ones((0, 3)), RING_3, [DeGroot()], [])
+
+
+def test_inputs_are_left_alone():
+    x = scores(30, 12)
+    before = x.copy()
+    for rule in (*RULES, SocialLearning()):
+        collaborate(x, RING, 4, rule)
+        kernels._run_large(admit(x, RING, 4, [rule], 0, "all", None, protocol.HoldLast()).arrays(), rule.settings)
+    np.testing.assert_array_equal(x, before)
