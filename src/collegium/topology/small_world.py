@@ -1,5 +1,10 @@
 """Watts–Strogatz small worlds: a ring lattice with some links rewired at random."""
 
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, seed64, uniforms
 from collegium.topology.base import Graph, whole_number
@@ -33,26 +38,32 @@ def small_world(K: int, neighbours: int = 4, rewire: float = 0.1, *, seed: Seed 
 
 
 def _draw(K: int, reach: int, rewire: float, seed: int) -> Graph:
-    chance = uniforms(child(seed, 0), 0, K * reach)
-    pairs = {(min(i, j), max(i, j)) for step in range(1, reach + 1) for i in range(K) for j in [(i + step) % K]}
-    ends = iter(())  # the stream of new far ends, refilled as needed
-    drawn, degree = 0, [2 * reach] * K
-    for number in range(K * reach):
-        step, here = divmod(number, K)
-        there = (here + step + 1) % K
-        if chance[number] >= rewire or degree[here] >= K - 1:
+    """Links are numbered step by step around the ring; one that moves keeps its near end."""
+    here, step = np.tile(np.arange(K), reach), np.repeat(np.arange(1, reach + 1), K)
+    there = (here + step) % K
+    moves = np.flatnonzero(uniforms(child(seed, 0), 0, K * reach) < rewire)
+    left: set[int] = set()  # pairs of the lattice that have gone, and pairs that have come
+    come: set[int] = set()
+    degree = np.full(K, 2 * reach)
+    targets = _endless(K, child(seed, 1))
+    for number in moves.tolist():
+        i = int(here[number])
+        if degree[i] >= K - 1:  # linked to everybody already
             continue
-        while True:
-            target = next(ends, None)
-            if target is None:
-                ends = iter((uniforms(child(seed, 1), drawn, 1024) * K).astype(int).tolist())
-                drawn += 1024
-                continue
-            if target != here and (min(here, target), max(here, target)) not in pairs:
+        for j in targets:
+            apart = min((i - j) % K, (j - i) % K)
+            pair = min(i, j) * K + max(i, j)
+            if apart > 0 and pair not in come and (apart > reach or pair in left):
                 break
-        pairs.remove((min(here, there), max(here, there)))
-        pairs.add((min(here, target), max(here, target)))
-        degree[there] -= 1
-        degree[target] += 1
-    sources, targets = zip(*sorted(pairs), strict=True)
-    return Graph.from_links(K, sources, targets, undirected=True, positions=circle(K))
+        old = int(there[number])
+        left.add(min(i, old) * K + max(i, old))
+        come.add(pair)
+        degree[old] -= 1
+        degree[j] += 1
+        there[number] = j
+    return Graph.from_links(K, here, there, undirected=True, positions=circle(K))
+
+
+def _endless(K: int, seed: int) -> Iterator[int]:
+    for start in count(0, 1024):
+        yield from (uniforms(seed, start, 1024) * K).astype(int).tolist()
