@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data),)
 export COLLEGIUM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test test-slow check format lint types contract docs bench clean
+.PHONY: help demo test test-slow check format lint types contract docs bench constraints clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,13 @@ docs: $(STAMP) ## build the documentation into site/
 
 bench: $(STAMP) ## measure speed as ratios inside one run
 	$(BIN)/python benchmarks/run.py
+
+constraints: ## renew constraints.txt with today's versions; run it with the oldest Python to be supported
+	rm -rf .venv && $(PYTHON) -m venv --without-pip .venv
+	$(PYTHON) -m pip --python $(BIN)/python install --quiet -e '.[dev,docs]'
+	@head -n 1 constraints.txt > constraints.new
+	$(PYTHON) -m pip --python $(BIN)/python freeze --exclude-editable >> constraints.new
+	mv constraints.new constraints.txt
 
 clean: ## remove the environment and what was built
 	rm -rf .venv site out
