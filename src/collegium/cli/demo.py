@@ -35,6 +35,8 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="For the splits.")] = 0,
 ) -> None:
     """Handwritten 3 or 8? Nine classifiers see one patch each and talk to their neighbours for 20 rounds."""
+    from threadpoolctl import threadpool_limits
+
     from collegium import plots
 
     console = Console(highlight=False)
@@ -47,9 +49,10 @@ def demo(
     )
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
-    for one in track(seeds, "training and talking", console=console, transient=True):
-        repetition, run = _repeat(patches, y, network, np.random.default_rng(one))
-        runs.append(repetition)
+    with threadpool_limits(1):  # on nine-pixel problems the threads of a linear algebra library only wait for each other
+        for one in track(seeds, "training and talking", console=console, transient=True):
+            repetition, run = _repeat(patches, y, network, np.random.default_rng(one))
+            runs.append(repetition)
     errors = np.mean([r.rounds for r in runs], axis=0)
     console.print(_table(runs, run))
     title = f"{CLASSES[0]} or {CLASSES[1]}: nine agents, one patch each"
