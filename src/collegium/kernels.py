@@ -201,7 +201,9 @@ def _pool(process: int) -> ThreadPoolExecutor:
 def threads() -> int:
     """How many threads share the work: COLLEGIUM_THREADS, or the cores this process may use."""
     wish = os.environ.get("COLLEGIUM_THREADS", "")
-    return max(1, int(wish)) if wish.isdigit() else len(os.sched_getaffinity(0))
+    if wish.isdigit():
+        return max(1, int(wish))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _spread(piece: Callable[[int, int], None], total: int, size: int, work: float) -> None:

@@ -83,6 +83,15 @@ def test_decisions_in_other_formats(cli, files, kind):
     assert agent.tolist() == collaborate(X, RING).decisions()[:, 0].tolist()
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", ", "])
+def test_csv_with_any_separator(cli, tmp_path, separator):
+    (tmp_path / "s.csv").write_text(
+        "\ufeff" + separator.join(["1", "-0.5", "2"]) + "\r\n" + separator.join(["-1", "-2", "0.5"])
+    )
+    facts = json.loads(cli("simulate", tmp_path / "s.csv", "ring:3", "--rounds", 0, "--json").out)
+    assert facts["statistics"] == [[1, -0.5, 2], [-1, -2, 0.5]]
+
+
 def test_few_items_are_printed(cli, tmp_path):
     (tmp_path / "s.csv").write_text("1,-0.5,2\n-1,-2,0.5\n")
     shown = cli("simulate", tmp_path / "s.csv", "ring:3", "--rounds", 1).out

@@ -49,7 +49,9 @@ def demo(
     )
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
-    with threadpool_limits(1):  # on nine-pixel problems the threads of a linear algebra library only wait for each other
+    with threadpool_limits(
+        1
+    ):  # on nine-pixel problems the threads of a linear algebra library only wait for each other
         for one in track(seeds, "training and talking", console=console, transient=True):
             repetition, run = _repeat(patches, y, network, np.random.default_rng(one))
             runs.append(repetition)

@@ -23,8 +23,9 @@ def network(
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
 ) -> None:
     """Build or read a network: its size, links, mixing and everybody's say in the end."""
-    built = read_policy(network, policy)
-    facts = describe(built)
+    with Console(stderr=True).status(f"looking at {network} …"):
+        built = read_policy(network, policy)
+        facts = describe(built)
     if plot is not None:
         from collegium import plots
 

@@ -98,7 +98,9 @@ def _read_csv(path: Path) -> Table:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InputFileError(f"{path} is not a text file: is it really a CSV?") from None
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    first = text.lstrip().partition("\n")[0]
+    separator = max(",;\t", key=first.count)
+    rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(cell.strip() for cell in row)]
     if not rows:
         raise InputFileError(f"{path} is empty")
     width = len(rows[0])
