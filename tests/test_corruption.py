@@ -63,7 +63,7 @@ def test_agents_are_drawn_uniformly_without_replacement():
 @pytest.mark.parametrize(
     ("call", "complaint"),
     [
-        (lambda: corruption.draw_agents(4, 5), "between 0 and 4 of 4 agents"),
+        (lambda: corruption.draw_agents(4, 5), "between 0 and 4; got 5"),
         (lambda: corruption.noise(X, [6], 1.0), "there is no agent 6"),
         (lambda: corruption.noise(X, [-1], 1.0), "there is no agent -1"),
         (lambda: corruption.stuck(X, [1, 1]), "only once"),

@@ -89,8 +89,8 @@ def test_the_labels_passed_are_left_alone():
         (["a", "b", "c"], 3, None, "two classes, got 3: 'a', 'b', 'c'"),
         (list(range(9)), 9, None, "two classes, got 9: 0, 1, 2, 3, 4, …"),
         ([0.1, 0.2, 0.3, 0.4], 4, None, r"two classes, got 4: 0\.1, 0\.2"),
-        ([0, float("nan"), 1], 3, None, r"NaN or infinity: 1 of 3 \(first: item 1\)"),
-        ([0, 1, float("inf"), float("nan")], 4, (0, 1), r"NaN or infinity: 2 of 4 \(first: item 2\)"),
+        ([0, float("nan"), 1], 3, None, r"NaN: 1 of 3 \(first: item 1\)"),
+        ([0, 1, float("inf"), float("nan")], 4, (0, 1), r"NaN: 1 of 4 \(first: item 3\)"),
         ([0, 1, 7], 3, (0, 1), "label 7 of item 2 is neither 0 nor 1"),
         (["cat", "cow", "dog"], 3, ("cat", "dog"), "label 'cow' of item 1 is neither 'cat' nor 'dog'"),
         (["0", "1"], 2, (0, 1), "label '0' of item 0 is neither 0 nor 1"),
@@ -110,3 +110,16 @@ def test_the_labels_passed_are_left_alone():
 def test_refused_with_the_reason(y, n, classes, message):
     with pytest.raises(LabelError, match=message):
         to_signs(y, n, classes)
+
+
+def test_labels_that_are_objects_are_named_too():
+    with pytest.raises(LabelError, match="label 'c' of item 2 is neither 'a' nor 'b'"):
+        to_signs(np.array(["a", "b", "c"], object), 3, classes=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"), [([[1], [1, 2]], None), ([0, 1], 3), (np.array(["NaT", "2020"], "M8[Y]"), None)]
+)
+def test_strange_labels_are_refused(y, classes):
+    with pytest.raises(LabelError):
+        to_signs(y, 2, classes)

@@ -212,9 +212,9 @@ def test_user_rules_run_without_an_array_path():
         ({"mailbox": "hold"}, RuleError, "mailbox must be a Mailbox"),
         ({"record": "some"}, RuleError, "record must be"),
         ({"rng": -1}, RuleError, "a seed lies between"),
-        ({"rng": "seed"}, RuleError, "rng must be a whole number"),
+        ({"rng": "seed"}, RuleError, "a seed must be a whole number"),
         ({"items": [1]}, RuleError, "items names 1 items, but there are 2 rows"),
-        ({"items": [-1, 2]}, RuleError, "must not be negative"),
+        ({"items": [-1, 2]}, RuleError, "must lie between 0 and"),
         ({"rule": Quantised(DeGroot(), 4, 0.5)}, ScoreError, "agent 1, item 1 has 3"),
     ],
 )

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.arguments import real_number, whole_number
 from collegium.errors import ScoreError
-from collegium.randomness import Seed, seed64
+from collegium.randomness import Seed, distinct, seed64
 from collegium.scores import check_scores
 
 Doubles = NDArray[np.float64]
@@ -25,9 +26,8 @@ def draw_agents(K: int, m: int, rng: Seed = 0) -> NDArray[np.int64]:
     >>> len(set(draw_agents(12, 5, rng=1)))
     5
     """
-    if not 0 <= m <= K:
-        raise ScoreError(f"between 0 and {K} of {K} agents can be corrupted, got m = {m}")
-    return np.sort(_generator(rng).choice(K, size=m, replace=False))
+    m = whole_number(m, "m, how many agents are corrupted,", ScoreError, at_most=K)
+    return distinct(seed64(rng), K, m)
 
 
 def scale(scores: ArrayLike) -> float:
@@ -49,7 +49,7 @@ def noise(scores: ArrayLike, agents: Agents, eta: float, rng: Seed = 0) -> Doubl
     """
     corrupted, chosen = _chosen(scores, agents)
     zeta = _generator(rng).standard_normal(corrupted.shape)
-    corrupted[:, chosen] += _size(eta) * scale(scores) * zeta[:, chosen]
+    corrupted[:, chosen] += _size(eta, "eta") * scale(scores) * zeta[:, chosen]
     return corrupted
 
 
@@ -68,9 +68,7 @@ def stuck(scores: ArrayLike, agents: Agents) -> Doubles:
 def bias(scores: ArrayLike, agents: Agents, eta: float) -> Doubles:
     r"""Constant bias: $x_{i,k} + \eta \hat s$ at the given agents; eta may be negative."""
     corrupted, chosen = _chosen(scores, agents)
-    if not math.isfinite(eta):
-        raise ScoreError(f"eta must be a finite number, got {eta}")
-    corrupted[:, chosen] += eta * scale(scores)
+    corrupted[:, chosen] += real_number(eta, "eta", ScoreError) * scale(scores)
     return corrupted
 
 
@@ -81,7 +79,7 @@ def sign_flip(scores: ArrayLike, agents: Agents, eta: float = 1.0) -> Doubles:
     array([[-3.,  2.]])
     """
     corrupted, chosen = _chosen(scores, agents)
-    corrupted[:, chosen] *= -_size(eta)
+    corrupted[:, chosen] *= -_size(eta, "eta")
     return corrupted
 
 
@@ -97,7 +95,7 @@ def common_mode(scores: ArrayLike, r: float, sigma: float, rng: Seed = 0) -> Dou
     generator = _generator(rng)
     shared = generator.standard_normal((len(values), 1))
     own = generator.standard_normal(values.shape)
-    share = 1.0 if math.isinf(_size(r, "r", finite=False)) else r / math.hypot(1.0, r)
+    share = 1.0 if r == math.inf else _size(r, "r") / math.hypot(1.0, r)  # infinity: nothing of one's own
     return values + _size(sigma, "sigma") * (share * shared + math.sqrt(1.0 - share * share) * own)
 
 
@@ -119,10 +117,8 @@ def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int6
     return values, chosen
 
 
-def _size(value: float, name: str = "eta", finite: bool = True) -> float:
-    if not value >= 0 or (finite and math.isinf(value)):
-        raise ScoreError(f"{name} must be a {'finite ' if finite else ''}number, at least 0; got {value}")
-    return value
+def _size(value: float, name: str) -> float:
+    return real_number(value, name, ScoreError, at_least=0)
 
 
 def _generator(rng: Seed) -> np.random.Generator:

@@ -20,14 +20,17 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
     >>> to_signs(["cat", "dog"], 2, classes=("cat", "dog"))
     array([ 1, -1], dtype=int8)
     """
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise LabelError("labels must be a plain list, one per item") from None
     if labels.ndim != 1 or len(labels) != n:
         raise LabelError(f"labels must be one per item: expected {n}, got an array of shape {labels.shape}")
     if n == 0:
         return np.empty(0, np.int8)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        bad = np.flatnonzero(~np.isfinite(labels))
-        raise LabelError(f"labels contain NaN or infinity: {len(bad)} of {n} (first: item {bad[0]})")
+    missing = np.flatnonzero(labels != labels)  # NaN and its kin are unlike themselves
+    if len(missing):
+        raise LabelError(f"labels contain NaN: {len(missing)} of {n} (first: item {missing[0]})")
     if classes is None:
         found = _distinct(labels)
         if len(found) != 2:
@@ -38,20 +41,24 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
             )
         positive, negative = found[1], found[0]
     else:
-        if len(classes) != 2 or classes[0] == classes[1]:
+        if not isinstance(classes, (Sequence, np.ndarray)) or len(classes) != 2 or classes[0] == classes[1]:
             raise LabelError(f"classes must name two different classes, got {classes!r}")
         positive, negative = classes
     is_positive, is_negative = labels == positive, labels == negative
     strangers = np.flatnonzero(~(is_positive | is_negative))
     if len(strangers):
         raise LabelError(
-            f"label {labels[strangers[0]].item()!r} of item {strangers[0]} is neither {positive!r} nor {negative!r}"
+            f"label {_plain(labels[strangers[0]])!r} of item {strangers[0]} is neither {positive!r} nor {negative!r}"
         )
     return np.where(is_positive, np.int8(1), np.int8(-1))
 
 
 def _distinct(labels: NDArray[Any]) -> list[Any]:
     try:
-        return [value.item() if isinstance(value, np.generic) else value for value in np.unique(labels)]
+        return [_plain(value) for value in np.unique(labels)]
     except TypeError:
         raise LabelError("labels mix values that cannot be compared: use one type for all") from None
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.arguments import whole_number
 from collegium.errors import BackendError, PolicyError, RuleError, ScoreError
 from collegium.labels import to_signs
 from collegium.policy import Policy
@@ -205,8 +206,7 @@ def sweep(
     """
     if not rules:
         raise RuleError("sweep needs at least one rule")
-    if not isinstance(realisations, (int, np.integer)) or realisations < 1:
-        raise RuleError(f"realisations must be a whole number, at least 1; got {realisations!r}")
+    realisations = whole_number(realisations, "realisations", RuleError, at_least=1)
     job = admit(scores, policy, rounds, rules, rng, "final", items, mailbox)
     signs = to_signs(y, len(job.scores), classes).astype(np.float64)
     if not len(job.scores):
@@ -281,8 +281,7 @@ def admit(
     """The door: everything a user can get wrong is noticed here, before any round is run."""
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy must be a collegium Policy, got {type(policy).__name__}; wrap a matrix as Policy(A)")
-    if not isinstance(rounds, (int, np.integer)) or isinstance(rounds, (bool, np.bool_)) or rounds < 0:
-        raise RuleError(f"rounds must be a whole number, at least 0; got {rounds!r}")
+    rounds = whole_number(rounds, "rounds", RuleError)
     if record not in ("all", "final"):
         raise RuleError(f'record must be "all" or "final", got {record!r}')
     for rule in rules:
@@ -292,8 +291,8 @@ def admit(
         raise RuleError(f"mailbox must be a Mailbox such as HoldLast(), got {mailbox!r}")
     values = check_scores(scores, policy.size)
     for rule in rules:
-        _check_range(values, rule, int(rounds))
-    return Job(values, policy, int(rounds), seed64(rng), item_ids(items, len(values)), mailbox, record == "final")
+        _check_range(values, rule, rounds)
+    return Job(values, policy, rounds, seed64(rng), item_ids(items, len(values)), mailbox, record == "final")
 
 
 def _check_range(scores: Doubles, rule: Rule, rounds: int) -> None:

@@ -37,7 +37,7 @@ def seed64(rng: Seed) -> int:
     if isinstance(rng, (bool, np.bool_)) or not (
         rng is None or isinstance(rng, (int, np.integer, np.random.Generator, np.random.SeedSequence))
     ):
-        raise RuleError(f"rng must be a whole number, a numpy Generator or None, got {rng!r}")
+        raise RuleError(f"a seed must be a whole number, a numpy Generator or None, got {rng!r}")
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(0, 2**64, dtype=np.uint64))
     if rng is None:
@@ -112,19 +112,18 @@ def item_ids(items: Sequence[int] | Sequence[str] | NDArray[Any] | None, n: int)
     """64-bit identities of n items: 0…n-1 by default, whole numbers as they are, names hashed (BLAKE2b)."""
     if items is None:
         return np.arange(n, dtype=np.uint64)
-    if len(items) != n:
-        raise RuleError(f"items names {len(items)} items, but there are {n} rows of scores")
-    array = np.asarray(items)
-    if array.ndim == 1 and (n == 0 or np.issubdtype(array.dtype, np.integer)):
-        if array.size and array.min() < 0:
-            raise RuleError(f"item numbers must not be negative, got {array.min()}")
-        return array.astype(np.uint64)
-    if array.ndim == 1 and all(isinstance(item, str) for item in items):
-        digests = b"".join(hashlib.blake2b(str(item).encode(), digest_size=8).digest() for item in items)
-        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-    raise RuleError(
-        f"items must be whole numbers or strings, one per row of scores, got {array.dtype} of shape {array.shape}"
-    )
+    names: list[Any] = items.tolist() if isinstance(items, np.ndarray) else list(items)
+    if len(names) != n:
+        raise RuleError(f"items names {len(names)} items, but there are {n} rows of scores")
+    if all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) for name in names):
+        outside = [name for name in names if not 0 <= name <= _MASK64]
+        if outside:
+            raise RuleError(f"item numbers must lie between 0 and 2**64 - 1, got {outside[0]}")
+        return np.array(names, np.uint64)
+    if all(isinstance(name, str) for name in names):
+        digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
+        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+    raise RuleError("items must be whole numbers or strings, one per row of scores and all of one kind")
 
 
 def item_keys(seeds: U64, ids: U64) -> tuple[U32, U32]:

@@ -1,5 +1,6 @@
 """Matrices that are no policies are refused, each with the sentence that helps."""
 
+import pickle
 import re
 
 import networkx as nx
@@ -58,9 +59,9 @@ def test_refused_with_the_sentence_that_helps(A, message, form):
         (1.0, r"square matrix, got an array of shape \(\)"),
         (np.ones((1, 1, 1)), r"square matrix, got an array of shape \(1, 1, 1\)"),
         ([[]], r"square.* got shape \(1, 0\)"),
-        ([[1.0], [0.0, 1.0]], "matrix of numbers, all rows of the same length"),
-        ([["half", "half"]], "matrix of numbers"),
-        (object(), "matrix of numbers"),
+        ([[1.0], [0.0, 1.0]], "matrix of real numbers, all rows of the same length"),
+        ([["half", "half"]], "matrix of real numbers"),
+        (object(), "matrix of real numbers"),
     ],
 )
 def test_things_that_are_no_matrices(A, message):
@@ -185,3 +186,20 @@ def test_a_graph_that_is_not_the_matrix_only_lends_its_picture():
 def test_power_refuses_rounds_that_are_none(t):
     with pytest.raises(PolicyError, match=rf"whole number, at least 0; got {t!r}"):
         Policy(GOOD).power(t)
+
+
+def test_sums_that_miss_by_little_are_shown_in_full():
+    with pytest.raises(PolicyError, match=r"column 0 sums to 1\.00000001"):
+        Policy([[0.5, 0.5], [0.5 + 1e-8, 0.5]])
+
+
+@pytest.mark.parametrize("A", [sparse.coo_array([1.0, 2.0]), np.array([[1 + 0j]])])
+def test_vectors_and_complex_numbers_are_no_policies(A):
+    with pytest.raises(PolicyError, match=r"square matrix|real numbers"):
+        Policy(A)
+
+
+def test_a_policy_is_frozen_again_after_pickling():
+    p = pickle.loads(pickle.dumps(Policy([[0.5, 0.25], [0.5, 0.75]])))
+    with pytest.raises(ValueError, match="read-only"):
+        p.weights[0] = 1

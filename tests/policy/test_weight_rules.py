@@ -143,7 +143,7 @@ def test_laplacian_may_leave_agents_nothing_for_themselves():
 
 @pytest.mark.parametrize("weight", [0.0, -0.1, 0.51, float("nan"), float("inf")])
 def test_laplacian_refuses_weights_that_do_not_fit(weight):
-    with pytest.raises(PolicyError, match=rf"between 0 and 0\.5 here.* hears 2 others.* got {weight}"):
+    with pytest.raises(PolicyError, match=rf"hears 2 others.* above 0 and at most 0\.5; got {weight}"):
         laplacian(ring(5), weight)
 
 
@@ -279,3 +279,14 @@ def test_equality_hash_and_pickle():
 )
 def test_repr(p, text):
     assert repr(p) == text
+
+
+@pytest.mark.parametrize("K", range(3, 60))
+def test_laplacian_at_its_limit_leaves_exactly_nothing(K):
+    p = laplacian(star(K), 1 / (K - 1))  # rounding must not leave a weight of a few eps, of either sign
+    assert p.A[0, 0] == 0.0
+
+
+def test_laplacian_without_any_self_weight_is_periodic_not_slow():
+    with pytest.raises(PolicyError, match="period 2"):
+        laplacian(from_networkx(nx.complete_bipartite_graph(6, 6)), 1 / 6)

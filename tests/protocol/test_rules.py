@@ -186,11 +186,11 @@ def test_rules_pass_their_own_checks(rule):
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: Quantised(DeGroot(), 0, 1.0), "bits must be a whole number between 1 and 32, got 0"),
+        (lambda: Quantised(DeGroot(), 0, 1.0), "bits must be a whole number between 1 and 32; got 0"),
         (lambda: Quantised(DeGroot(), 33, 1.0), "between 1 and 32"),
         (lambda: Quantised(DeGroot(), 4.5, 1.0), "between 1 and 32"),
-        (lambda: Quantised(DeGroot(), 4, 0.0), "bound of Quantised must be a positive"),
-        (lambda: Quantised(DeGroot(), 4, float("nan")), "bound of Quantised must be a positive"),
+        (lambda: Quantised(DeGroot(), 4, 0.0), "bound of Quantised must be a finite number, above 0"),
+        (lambda: Quantised(DeGroot(), 4, float("nan")), "bound of Quantised must be a finite number, above 0"),
         (lambda: Quantised(Quantised(DeGroot(), 4, 1.0), 4, 1.0), "not itself quantised"),
         (lambda: Quantised("degroot", 4, 1.0), "wraps a rule"),
         (lambda: DeltaTrigger(-0.1), "threshold of DeltaTrigger must be a finite number, at least 0"),

@@ -126,9 +126,9 @@ def test_a_chance_is_the_share_of_links():
         (12, {"links": 24.0}, r"links must be a whole number, at least 0; got 24\.0"),
         (12, {}, "either links=… .* or p=…"),
         (12, {"links": 24, "p": 0.3}, "either links=… .* or p=…"),
-        (12, {"p": -0.1}, r"between 0 and 1, got -0\.1"),
-        (12, {"p": 1.1}, r"between 0 and 1, got 1\.1"),
-        (12, {"p": float("nan")}, "between 0 and 1, got nan"),
+        (12, {"p": -0.1}, r"at least 0 and at most 1; got -0\.1"),
+        (12, {"p": 1.1}, r"at least 0 and at most 1; got 1\.1"),
+        (12, {"p": float("nan")}, "at least 0 and at most 1; got nan"),
         (20_001, {"p": 0.5}, "looks at all 400020000 pairs; for so many agents give links=200010000"),
         (0, {"links": 0}, "at least 1; got 0"),
         (12.0, {"links": 24}, r"at least 1; got 12\.0"),
@@ -141,7 +141,7 @@ def test_impossible_requests_are_refused_with_the_reason(K, options, message):
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "seven", True])
 def test_seeds_that_are_none_are_refused(seed):
-    with pytest.raises(CollegiumError, match=r"a seed lies between 0|rng must be"):
+    with pytest.raises(CollegiumError, match=r"a seed lies between 0|a seed must be"):
         erdos_renyi(12, links=24, seed=seed)
 
 

@@ -257,3 +257,39 @@ def test_refused_with_the_reason(make, message):
 )
 def test_repr(g, text):
     assert repr(g) == text
+
+
+def test_frozen_again_after_pickling_and_apart_from_the_callers_arrays():
+    indptr, indices, places = np.array([0, 1, 2]), np.array([0, 1]), np.zeros((2, 2))
+    g = Graph(indptr, indices, places)
+    indices[0] = places[0, 0] = 1
+    assert g.indices.tolist() == [0, 1]
+    assert g.positions.tolist() == [[0, 0], [0, 0]]
+    again = pickle.loads(pickle.dumps(g))
+    for array in (again.indptr, again.indices, again.positions):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "complaint"),
+    [
+        ([-1], [2], "got agent -1"),
+        ([0], [3], "got agent 3"),
+        ([0.5], [2], "whole numbers"),
+        ([np.nan], [2], "whole numbers"),
+    ],
+)
+def test_links_of_strangers_are_refused(sources, targets, complaint):
+    with pytest.raises(GraphError, match=complaint):
+        Graph.from_links(3, sources, targets)
+
+
+def test_positions_must_fit():
+    with pytest.raises(GraphError, match=r"positions must have shape \(3, 2\)"):
+        Graph.from_links(3, [0], [1], positions=np.zeros((2, 2)))
+
+
+def test_only_strongly_connected_graphs_have_a_period():
+    with pytest.raises(GraphError, match="period"):
+        Graph.from_links(3, [1, 1, 2], [0, 2, 1], self_loops=False).period  # noqa: B018

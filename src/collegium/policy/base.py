@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from collegium.arguments import whole_number
 from collegium.errors import PolicyError
 from collegium.policy import spectrum
 from collegium.topology.base import DENSE_LIMIT, Graph
@@ -33,11 +34,17 @@ class Policy:
     def __init__(self, A: ArrayLike | Any, *, graph: Graph | None = None) -> None:
         """A dense or scipy.sparse matrix of shape (K, K); `graph` only lends its drawing positions."""
         columns = _columns(A)
-        self.graph: Graph = _checked_graph(columns, graph)
+        self._fill(_checked_graph(columns, graph), columns.data)
+
+    def _fill(self, graph: Graph, weights: NDArray[np.float64]) -> None:
+        self.graph = graph
         """Who hears whom: the links with positive weight."""
-        self.weights: NDArray[np.float64] = columns.data
+        self.weights = weights
         """One weight per link, self-loops included, in the order of `graph.indices`."""
         self.weights.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.graph, self.weights)  # checked before, and frozen again
 
     @classmethod
     def from_weights(cls, graph: Graph, weights: NDArray[np.float64]) -> "Policy":
@@ -87,11 +94,10 @@ class Policy:
 
     def power(self, t: int) -> Any:
         """A to the power t: `power(t)[l, k]` is the weight of agent l's score in agent k's statistic after t rounds."""
-        if not isinstance(t, (int, np.integer)) or t < 0:
-            raise PolicyError(f"rounds must be a whole number, at least 0; got {t!r}")
+        t = whole_number(t, "the number of rounds", PolicyError)
         if self.size <= DENSE_LIMIT:
-            return np.linalg.matrix_power(self.A, int(t))
-        return sparse.linalg.matrix_power(self.sparse, int(t))
+            return np.linalg.matrix_power(self.A, t)
+        return sparse.linalg.matrix_power(self.sparse, t)
 
     def mixing_constant(self, sigma: float) -> float:
         r"""The smallest C with $|[A^t]_{\ell k} - \pi_\ell| \le C \sigma^t$ for all $t \ge 0$."""
@@ -128,23 +134,29 @@ class Policy:
 
     def __repr__(self) -> str:
         agents = "1 agent" if self.size == 1 else f"{self.size} agents"
-        sigma = f", sigma_A = {self.slem:.4g}" if self.size <= DENSE_LIMIT else ""
+        sigma = f", sigma_A = {self.slem:.4g}" if self.size <= 100 else ""  # else it takes a while to find
         return f"Policy({agents}, {self.links} links{sigma})"
+
+
+def _unpickled(graph: Graph, weights: NDArray[np.float64]) -> Policy:
+    policy = Policy.__new__(Policy)
+    policy._fill(graph, weights)
+    return policy
 
 
 def _columns(A: Any) -> "sparse.csc_array[Any]":
     """A as sorted, duplicate-free columns of float64 without stored zeros; refused where it is no such matrix."""
-    if sparse.issparse(A):
-        matrix = sparse.csc_array(A, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-    else:
-        try:
-            dense = np.array(A, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise PolicyError("A must be a matrix of numbers, all rows of the same length") from None
-        if dense.ndim != 2:
-            raise PolicyError(f"A must be a square matrix, got an array of shape {dense.shape}")
-        matrix = sparse.csc_array(dense)
+    try:
+        given = A if sparse.issparse(A) else np.asarray(A)
+        real = given.astype(np.float64) if given.dtype.kind != "c" else None
+    except (TypeError, ValueError):
+        real = None
+    if real is None:
+        raise PolicyError("A must be a matrix of real numbers, all rows of the same length")
+    if real.ndim != 2:
+        raise PolicyError(f"A must be a square matrix, got an array of shape {real.shape}")
+    matrix = sparse.csc_array(real)
+    matrix.sum_duplicates()
     rows, columns = matrix.shape
     if rows != columns:
         raise PolicyError(f"A must be square, one row and one column per agent; got shape {matrix.shape}")
@@ -180,7 +192,7 @@ def _check_sums(matrix: "sparse.csc_array[Any]") -> None:
     rows_do = np.abs(np.asarray(matrix.sum(axis=1)).ravel() - 1).max() <= _SUM_TOLERANCE
     advice = "The rows do sum to 1: pass A.T" if rows_do else "Scale each column to sum to 1"
     raise PolicyError(
-        f"columns of A must sum to 1: column {wrong[0]} sums to {sums[wrong[0]]:.6g}"
+        f"columns of A must sum to 1: column {wrong[0]} sums to {sums[wrong[0]]:.12g}"
         f"{f' (and {len(wrong) - 1} more)' if len(wrong) > 1 else ''}. "
         f"A[l, k] is the weight agent k gives to agent l. {advice}."
     )

@@ -23,7 +23,10 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     array([0.4, 0.3, 0.2, 0.1])
     """
     require_undirected(graph, "hastings")
-    wish = np.asarray(perron, np.float64)
+    try:
+        wish = np.asarray(perron, np.float64)
+    except (TypeError, ValueError):
+        raise PolicyError("perron must be numbers, one weight per agent") from None
     if wish.shape != (graph.size,):
         raise PolicyError(f"perron must give one weight per agent: expected {graph.size}, got shape {wish.shape}")
     if not (np.isfinite(wish).all() and (wish > 0).all()):

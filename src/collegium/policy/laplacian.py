@@ -1,9 +1,8 @@
 """The Laplacian rule: one constant weight for every link."""
 
-import math
-
 import numpy as np
 
+from collegium.arguments import real_number
 from collegium.errors import PolicyError
 from collegium.policy.base import Policy
 from collegium.policy.weights import complete_with_self_weight
@@ -25,10 +24,7 @@ def laplacian(graph: Graph, weight: float | None = None) -> Policy:
            [0.        , 0.33333333, 0.66666667]])
     """
     most = int(graph.neighbourhood_sizes.max())
+    what = f"the edge weight, where an agent hears {most - 1} others,"
     weight = 1.0 / most if weight is None else weight
-    if not (math.isfinite(weight) and weight > 0 and weight * (most - 1) <= 1):
-        raise PolicyError(
-            f"the edge weight must lie between 0 and {1 / max(most - 1, 1):.4g} here, "
-            f"where an agent hears {most - 1} others; got {weight}"
-        )
-    return complete_with_self_weight(graph, np.full(len(graph.indices), float(weight)))
+    weight = real_number(weight, what, PolicyError, above=0, at_most=1 / max(most - 1, 1))
+    return complete_with_self_weight(graph, np.full(len(graph.indices), weight))

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
+from collegium.arguments import real_number
 from collegium.errors import AssumptionError, PolicyError
 from collegium.topology.base import DENSE_LIMIT
 
@@ -27,16 +28,23 @@ _FLOPS = 4e12  # about a minute
 def perron(A: "sparse.csc_array[Any]") -> Vector:
     """The right eigenvector of A for the eigenvalue 1, positive, summing to one.
 
-    Small networks: a linear solve. Large ones, in memory that grows with the links: equal weights if A is doubly
-    stochastic, detailed balance if A is reversible (every undirected graph with the rules of this package),
-    else power iteration, else a sparse factorisation (networks that mix slowly factor well).
+    Small networks: elimination without subtraction (Grassmann, Taksar, Heyman), every entry to full relative
+    precision. Large ones, in memory that grows with the links: detailed balance if A is reversible (every
+    undirected graph with the rules of this package), else power iteration, else a sparse factorisation
+    (networks that mix slowly usually factor well).
     """
     K = A.shape[0]
     if K <= DENSE_LIMIT:
-        return _by_solve(A.toarray())
+        return _by_elimination(A.toarray())
     guess = _by_detailed_balance(A)
     if guess is not None and np.abs(A @ guess - guess).sum() <= 1e3 * _RESIDUAL:
         return guess
+    if _hangs_by_a_thread(A):
+        if K > 4 * DENSE_LIMIT:
+            raise PolicyError(
+                f"these {K} agents hang together only by weights below 1e-8: too little to find their Perron vector by"
+            )
+        return _by_elimination(A.toarray())
     x = np.full(K, 1 / K)
     for _ in range(_POWER_STEPS):
         y = A @ x
@@ -47,18 +55,32 @@ def perron(A: "sparse.csc_array[Any]") -> Vector:
     return _by_factorisation(A)
 
 
-def _by_solve(A: Matrix) -> Vector:
-    K = len(A)
-    system = A - np.eye(K)
-    system[-1] = 1.0  # one equation is redundant: the columns of A - I sum to zero
-    right = np.zeros(K)
-    right[-1] = 1.0
-    return _positive(np.linalg.solve(system, right).astype(np.float64))
+def _by_elimination(A: Matrix) -> Vector:
+    P = A.T.copy()
+    for n in range(len(P) - 1, 0, -1):  # leave out agent n: what passed through it goes on directly
+        P[:n, n] /= P[n, :n].sum()
+        P[:n, :n] += np.outer(P[:n, n], P[n, :n])
+    x = np.ones(len(P))
+    for n in range(1, len(P)):
+        x[n] = x[:n] @ P[:n, n]
+        x[: n + 1] /= x[: n + 1].max()
+    return _positive(x)
+
+
+def _hangs_by_a_thread(A: "sparse.csc_array[Any]") -> bool:
+    """Whether the network falls apart without its tiniest weights: then power iteration stands still too early."""
+    strong = sparse.csr_array(A >= 1e-8)
+    return bool(csgraph.connected_components(strong, directed=True, connection="strong")[0] > 1)
 
 
 def _by_factorisation(A: "sparse.csc_array[Any]") -> Vector:
     """With the last entry set to one, the other K-1 equations are a sparse M-matrix system."""
     K = A.shape[0]
+    if K > 20_000 and A.nnz > 5 * K:
+        raise PolicyError(
+            f"the Perron vector of this directed network of {K} agents was not found: it mixes too slowly for power "
+            "iteration and is too large to factor"
+        )
     reduced = (sparse.eye_array(K, format="csc") - A)[: K - 1]
     solver = splinalg.splu(sparse.csc_array(reduced[:, : K - 1]), permc_spec="COLAMD")
     x = np.append(solver.solve(-reduced[:, [K - 1]].toarray().ravel()), 1.0)
@@ -96,18 +118,26 @@ def _positive(x: Vector) -> Vector:
 
 
 def slem(A: "sparse.csc_array[Any]", pi: Vector) -> float:
-    """The second-largest eigenvalue modulus of A: the spectral radius of D."""
+    """The second-largest eigenvalue modulus of A: the spectral radius of D.
+
+    As exact as eigenvalues are: where D is close to a long Jordan block (agents in a row, each hearing only the one
+    before and a common first), a rounding error of eps moves them by up to eps^(1/K).
+    """
     K = A.shape[0]
     root = np.sqrt(pi)
-    # A reversible A is similar to a symmetric matrix, whose eigenvalues are found more surely.
-    similar = sparse.csc_array(sparse.diags_array(1 / root) @ A @ sparse.diags_array(root))
-    symmetric = abs(similar - similar.T).max() <= 1e-12
+    similar, symmetric = _similar(A, root)
     if K <= DENSE_LIMIT:
         D = similar.toarray() - np.outer(root, root)
         eigenvalues = np.linalg.eigvalsh((D + D.T) / 2) if symmetric else np.linalg.eigvals(D)
         largest = float(np.abs(eigenvalues).max())
         return largest if largest > 4 * K * np.finfo(float).eps else 0.0
     return _slem_symmetric(similar, root) if symmetric else _slem_general(similar, root)
+
+
+def _similar(A: "sparse.csc_array[Any]", root: Vector) -> tuple["sparse.csc_array[Any]", bool]:
+    """A reversible A is similar to a symmetric matrix, whose eigenvalues are found more surely; says whether it is."""
+    similar = sparse.csc_array(sparse.diags_array(1 / root) @ A @ sparse.diags_array(root))
+    return similar, bool(abs(similar - similar.T).max() <= 1e-12)
 
 
 def _deflated(similar: "sparse.csc_array[Any]", root: Vector) -> splinalg.LinearOperator:
@@ -168,16 +198,23 @@ def mixing_constant(A: Matrix, pi: Vector, sigma_A: float, sigma: float) -> floa
     With $E = D/\sigma$ and $m_t = \max|E^t|$ (and $m_0 = \max|I - \pi\mathbb 1^\top|$), C is $\sup_t m_t$. Once
     $\|E^s\| \le 1$ in the maximum row sum or column sum norm, $m_{t+s} \le \|E^s\|\, m_t \le m_t$ for every t, so the
     tail from s on cannot exceed the maximum before s: the search ends there with the supremum itself. Such an s
-    exists because the spectral radius of E is $\sigma_A/\sigma < 1$.
+    exists because the spectral radius of E is $\sigma_A/\sigma < 1$. If A is reversible, $D$ is similar to a symmetric
+    matrix by $\mathrm{diag}(\sqrt\pi)$, so $m_t \le \sqrt{\max\pi/\min\pi}\,(\sigma_A/\sigma)^t$ ends it sooner.
     """
+    sigma = real_number(sigma, "sigma", AssumptionError)
     if not sigma_A < sigma < 1:
-        raise AssumptionError(f"sigma must lie strictly between sigma_A = {sigma_A:.6g} and 1, got {sigma}")
-    E = (A - pi[:, None]) / sigma
+        raise AssumptionError(f"sigma must lie strictly between sigma_A = {sigma_A:.6g} and 1, got {sigma:.6g}")
+    D = A - pi[:, None]
+    D[np.abs(D) <= 4 * np.finfo(float).eps] = 0.0  # no smaller entry can be told from zero
+    _, reversible = _similar(sparse.csc_array(A), np.sqrt(pi))
+    envelope = math.sqrt(pi.max() / pi.min()) * (1 + 1e-9) if reversible else math.inf
+    E = D / sigma
     largest = float(np.abs(np.eye(len(A)) - pi[:, None]).max())
     power = E
     for _ in range(_steps(len(A))):
         largest = max(largest, float(np.abs(power).max()))
-        if _norm(power) <= 1:
+        envelope *= sigma_A / sigma
+        if _norm(power) <= 1 or envelope <= largest:
             return largest
         power = power @ E
     raise PolicyError(
@@ -247,4 +284,4 @@ def _norm(X: Matrix) -> float:
 
 
 def _steps(K: int) -> int:
-    return int(min(1_000_000, max(1_000, _FLOPS / (2.0 * K**3))))
+    return int(min(100_000, max(1_000, _FLOPS / (2.0 * K**3))))

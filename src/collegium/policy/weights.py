@@ -16,7 +16,9 @@ def complete_with_self_weight(graph: Graph, weights: NDArray[np.float64]) -> Pol
         raise PolicyError(f"this rule leaves a weight for the agent itself, but agent {lonely} has no self-loop")
     weights = np.where(own, 0.0, weights)
     given = np.bincount(graph.hearers, weights, minlength=graph.size)
-    weights[own] = 1.0 - given
+    rest = 1.0 - given
+    rest[np.abs(rest) <= graph.neighbourhood_sizes * np.finfo(float).eps] = 0.0  # what rounding left of nothing
+    weights[own] = rest
     return Policy.from_weights(graph, weights)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from collegium.arguments import real_number
 from collegium.errors import RuleError
 from collegium.protocol.base import Rule, weighted_sum
 from collegium.randomness import Draws
@@ -43,8 +43,7 @@ class DeltaTrigger(Rule):
     threshold: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.threshold) and self.threshold >= 0):
-            raise RuleError(f"the threshold of DeltaTrigger must be a finite number, at least 0; got {self.threshold}")
+        real_number(self.threshold, "the threshold of DeltaTrigger", RuleError, at_least=0)
 
     def init(self, score: float) -> Spoken:
         return Spoken(score, None)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from collegium.arguments import real_number, whole_number
 from collegium.errors import RuleError
 from collegium.protocol.base import Rule, sign, weighted_sum
 from collegium.randomness import Draws
@@ -48,13 +46,8 @@ class LabelStability(Rule):
     confidence: float
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.patience, (int, np.integer)) and not isinstance(self.patience, bool)
-        if not whole or self.patience < 1:
-            raise RuleError(f"the patience of LabelStability must be a whole number, at least 1; got {self.patience!r}")
-        if not (math.isfinite(self.confidence) and self.confidence >= 0):
-            raise RuleError(
-                f"the confidence of LabelStability must be a finite number, at least 0; got {self.confidence}"
-            )
+        whole_number(self.patience, "the patience of LabelStability", RuleError, at_least=1)
+        real_number(self.confidence, "the confidence of LabelStability", RuleError, at_least=0)
 
     def init(self, score: float) -> Settling:
         return Settling(score, 0, False)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from collegium.arguments import real_number, whole_number
 from collegium.errors import RuleError, ScoreError
 from collegium.protocol.base import Rule
 from collegium.randomness import Draws
@@ -46,11 +45,8 @@ class Quantised(Rule):
             raise RuleError(
                 f"Quantised wraps a rule that is not itself quantised, such as DeGroot(); got {self.rule!r}"
             )
-        whole = isinstance(self.bits, (int, np.integer)) and not isinstance(self.bits, bool)
-        if not whole or not 1 <= self.bits <= 32:
-            raise RuleError(f"bits must be a whole number between 1 and 32, got {self.bits!r}")
-        if not (math.isfinite(self.bound) and self.bound > 0):
-            raise RuleError(f"the bound of Quantised must be a positive finite number, got {self.bound}")
+        whole_number(self.bits, "bits", RuleError, at_least=1, at_most=32)
+        real_number(self.bound, "the bound of Quantised", RuleError, above=0)
 
     @property
     def levels(self) -> int:

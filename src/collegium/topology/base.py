@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from collegium.arguments import whole_number
 from collegium.errors import GraphError
 from collegium.randomness import sorted_distinct
 
@@ -40,14 +41,19 @@ class Graph:
 
     def __init__(self, indptr: ArrayLike, indices: ArrayLike, positions: ArrayLike | None = None) -> None:
         """Agent k hears `indices[indptr[k]:indptr[k+1]]`, ascending: the columns of a compressed adjacency matrix."""
-        self._indptr: NDArray[np.int64] = _frozen(np.asarray(indptr, np.int64))
-        self._indices: Indices = _frozen(np.asarray(indices, np.int32))
+        self._indptr: NDArray[np.int64] = _frozen(np.array(indptr, np.int64))
+        self._indices: Indices = _frozen(np.array(indices, np.int32))
         self.positions: NDArray[np.float64] | None = (
-            None if positions is None else _frozen(np.asarray(positions, np.float64))
+            None if positions is None else _frozen(np.array(positions, np.float64))
         )
         """Where to draw each agent, shape (K, 2), for the families that have a natural picture."""
         if self.size < 1:
             raise GraphError("a network needs at least one agent")
+        if self.positions is not None and self.positions.shape != (self.size, 2):
+            raise GraphError(f"positions must have shape ({self.size}, 2), got {self.positions.shape}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Graph, (self._indptr, self._indices, self.positions)  # frozen again after pickling
 
     @classmethod
     def from_links(
@@ -61,12 +67,14 @@ class Graph:
         positions: ArrayLike | None = None,
     ) -> "Graph":
         """Links from `sources[i]` to `targets[i]`, repeated ones once; with self-loops everyone hears itself."""
-        size = whole_number(size, "the number of agents", at_least=1)
-        l, k = np.asarray(sources, np.int64).ravel(), np.asarray(targets, np.int64).ravel()
+        size = whole_number(size, "the number of agents", GraphError, at_least=1)
+        l, k = _agents(sources), _agents(targets)
         if l.shape != k.shape:
             raise GraphError(f"sources and targets must have the same length, got {len(l)} and {len(k)}")
         if l.size and (min(l.min(), k.min()) < 0 or max(l.max(), k.max()) >= size):
-            raise GraphError(f"links must join agents 0 to {size - 1}, got agent {max(l.max(), k.max(), key=abs)}")
+            ends = np.concatenate([l, k])
+            stranger = ends[(ends < 0) | (ends >= size)][0]
+            raise GraphError(f"links must join agents 0 to {size - 1}, got agent {stranger}")
         if undirected:
             l, k = np.concatenate([l, k]), np.concatenate([k, l])
         if self_loops:
@@ -155,6 +163,8 @@ class Graph:
     @cached_property
     def period(self) -> int:
         """The greatest common divisor of all cycle lengths: 1 wherever somebody hears itself."""
+        if not self.is_strongly_connected:
+            raise GraphError("only a strongly connected network has a period")
         if np.any(self._indices == self.hearers):
             return 1
         matrix = self.columns(np.ones(len(self._indices), np.int8)).tocsr()
@@ -182,13 +192,11 @@ class Graph:
         return f"Graph({agents}, {self.links} links, {kind}, {strong})"
 
 
-def whole_number(value: Any, what: str, at_least: int, at_most: int | None = None) -> int:
-    """`value` as an int, or the sentence that says what it should have been."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < at_least or (at_most is not None and value > at_most):
-        limits = f"at least {at_least}" if at_most is None else f"between {at_least} and {at_most}"
-        raise GraphError(f"{what} must be a whole number, {limits}; got {value!r}")
-    return int(value)
+def _agents(ends: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(ends)
+    if array.size and array.dtype.kind not in "iu":
+        raise GraphError(f"the ends of links must be whole numbers, got {array.dtype}")
+    return array.astype(np.int64).ravel()
 
 
 def _frozen(array: _Array) -> _Array:

@@ -5,12 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.arguments import real_number, whole_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, distinct, seed64, stream, uniforms
-from collegium.topology.base import Graph, whole_number
+from collegium.topology.base import Graph
 from collegium.topology.deterministic import circle
 
-_DRAWS = 10_000
+_DRAWS = 1_000
+_REST = 10_000  # the number of a draw that is never an attempt
 
 
 def erdos_renyi(K: int, links: int | None = None, *, p: float | None = None, seed: Seed = 0) -> Graph:
@@ -27,7 +29,7 @@ def erdos_renyi(K: int, links: int | None = None, *, p: float | None = None, see
     >>> g == erdos_renyi(12, links=24, seed=7)
     True
     """
-    K = whole_number(K, "the number of agents of an Erdős–Rényi network", at_least=1)
+    K = whole_number(K, "the number of agents of an Erdős–Rényi network", GraphError, at_least=1)
     if (links is None) == (p is None):
         raise GraphError("erdos_renyi wants either links=… (exactly that many) or p=… (the chance of each link)")
     key = seed64(seed)
@@ -39,7 +41,7 @@ def erdos_renyi(K: int, links: int | None = None, *, p: float | None = None, see
 
 def _with_links(K: int, links: int, seed: int) -> Graph:
     most = K * (K - 1)
-    links = whole_number(links, "links", at_least=0)
+    links = whole_number(links, "links", GraphError)
     if links > most:
         raise GraphError(f"{K} agents have at most {most} directed links, got links={links}")
     if K > 1 and links < K:
@@ -50,12 +52,12 @@ def _with_links(K: int, links: int, seed: int) -> Graph:
     lonely = 2 * K * (1 - links / most) ** (K - 1) if K > 1 else 0.0
     if math.exp(-lonely) >= 1e-3:
         for attempt in range(_DRAWS):
-            graph = _from_codes(K, distinct(child(seed, attempt), most, links))
-            if graph.is_strongly_connected:
+            graph = _connected(K, distinct(child(seed, attempt), most, links))
+            if graph is not None:
                 return graph
     order = np.argsort(stream(seed, 0, K), kind="stable")
     cycle = _codes(K, order, np.roll(order, -1))
-    free = distinct(child(seed, _DRAWS), most - K, links - K)
+    free = distinct(child(seed, _REST), most - K, links - K)
     # The i-th pair outside the cycle: skip the cycle's pairs at or below it.
     taken = np.sort(cycle)
     free += np.searchsorted(taken - np.arange(K), free, side="right")
@@ -63,16 +65,15 @@ def _with_links(K: int, links: int, seed: int) -> Graph:
 
 
 def _with_chance(K: int, p: float, seed: int) -> Graph:
-    if not 0 <= p <= 1:
-        raise GraphError(f"p is the chance of a link and lies between 0 and 1, got {p}")
+    p = real_number(p, "p, the chance of a link,", GraphError, at_least=0, at_most=1)
     if K > 20_000:
         raise GraphError(
             f"p=… looks at all {K * (K - 1)} pairs; for so many agents give links={round(p * K * (K - 1))}"
         )
     for attempt in range(_DRAWS if K <= 1000 else 10):
         chances = uniforms(child(seed, attempt), 0, K * (K - 1))
-        graph = _from_codes(K, np.flatnonzero(chances < p))
-        if graph.is_strongly_connected:
+        graph = _connected(K, np.flatnonzero(chances < p))
+        if graph is not None:
             return graph
     raise GraphError(
         f"no strongly connected network of {K} agents came up with p={p}: "
@@ -85,7 +86,20 @@ def _codes(K: int, speakers: NDArray[np.int64], hearers: NDArray[np.int64]) -> N
     return speakers * (K - 1) + hearers - (hearers > speakers)
 
 
-def _from_codes(K: int, codes: NDArray[np.int64]) -> Graph:
+def _connected(K: int, codes: NDArray[np.int64]) -> Graph | None:
+    """The graph of these pairs if it is strongly connected; most that are not leave an agent out, seen at a glance."""
+    speakers, hearers = _pairs(K, codes)
+    if K > 1 and not (np.bincount(speakers, minlength=K).all() and np.bincount(hearers, minlength=K).all()):
+        return None
+    graph = _from_codes(K, codes)
+    return graph if graph.is_strongly_connected else None
+
+
+def _pairs(K: int, codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     speakers, hearers = np.divmod(codes, max(K - 1, 1))
-    hearers = hearers + (hearers >= speakers)
+    return speakers, hearers + (hearers >= speakers)
+
+
+def _from_codes(K: int, codes: NDArray[np.int64]) -> Graph:
+    speakers, hearers = _pairs(K, codes)
     return Graph.from_links(K, speakers, hearers, positions=circle(K))

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from collegium.arguments import real_number, whole_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, seed64, uniforms
-from collegium.topology.base import Graph, whole_number
+from collegium.topology.base import Graph
 
 _DRAWS = 1000
 
@@ -22,10 +23,9 @@ def geometric(K: int, radius: float | None = None, *, seed: Seed = 0) -> Graph:
     """
     from scipy.spatial import cKDTree  # slow to import, and only this family needs it
 
-    K = whole_number(K, "the number of agents of a geometric network", at_least=1)
+    K = whole_number(K, "the number of agents of a geometric network", GraphError, at_least=1)
     radius = math.sqrt(2 * math.log(max(K, 2)) / K) if radius is None else radius
-    if not (math.isfinite(radius) and radius > 0):
-        raise GraphError(f"the radius must be a positive number, got {radius}")
+    radius = real_number(radius, "the radius", GraphError, above=0)
     key = seed64(seed)
     for attempt in range(_DRAWS if K <= 10_000 else 10):
         places = uniforms(child(key, attempt), 0, 2 * K).reshape(K, 2)

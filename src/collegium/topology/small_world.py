@@ -5,9 +5,10 @@ from itertools import count
 
 import numpy as np
 
+from collegium.arguments import real_number, whole_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, seed64, uniforms
-from collegium.topology.base import Graph, whole_number
+from collegium.topology.base import Graph
 from collegium.topology.deterministic import circle
 
 _DRAWS = 100
@@ -21,12 +22,11 @@ def small_world(K: int, neighbours: int = 4, rewire: float = 0.1, *, seed: Seed 
     >>> small_world(20, neighbours=4, rewire=0.2, seed=3)
     Graph(20 agents, 80 links, undirected, strongly connected)
     """
-    K = whole_number(K, "the number of agents of a small world", at_least=3)
-    neighbours = whole_number(neighbours, "neighbours", at_least=2, at_most=K - 1)
+    K = whole_number(K, "the number of agents of a small world", GraphError, at_least=3)
+    neighbours = whole_number(neighbours, "neighbours", GraphError, at_least=2, at_most=K - 1)
     if neighbours % 2:
         raise GraphError(f"neighbours must be even, half of them on each side of the ring; got {neighbours}")
-    if not 0 <= rewire <= 1:
-        raise GraphError(f"rewire is a chance and lies between 0 and 1, got {rewire}")
+    rewire = real_number(rewire, "rewire, the chance of a link to move,", GraphError, at_least=0, at_most=1)
     key = seed64(seed)
     for attempt in range(_DRAWS):
         graph = _draw(K, neighbours // 2, rewire, child(key, attempt))
