@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data),)
 export COLLEGIUM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test test-slow check format lint types contract docs bench constraints clean
+.PHONY: help demo test check format lint types contract docs bench constraints clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -21,11 +21,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## install, then nine classifiers decide together on handwritten digits
 	$(BIN)/collegium demo
 
-test: $(STAMP) ## every test but the slow ones
-	$(BIN)/pytest -m "not slow"
-
-test-slow: $(STAMP) ## the tests that take minutes
-	$(BIN)/pytest -m slow
+test: $(STAMP) ## every test
+	$(BIN)/pytest
 
 check: lint types contract test docs ## everything that must pass before a change lands
 

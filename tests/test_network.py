@@ -110,7 +110,6 @@ def test_a_large_network_in_memory_that_grows_with_its_links():
     assert (loud.transmissions >= p.links).all()
 
 
-@pytest.mark.slow
 def test_a_million_agents():
     K = 1_000_000
     p = policy.uniform(topology.erdos_renyi(K, links=10 * K, seed=1))
