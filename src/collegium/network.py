@@ -91,7 +91,8 @@ class Run:
             if n
             else "nothing sent"
         )
-        return f"Run({self.rule}, {self.rounds} rounds, {n} items × {K} agents, {sent})"
+        size = f"{_count(n, 'item')} × {_count(K, 'agent')}"
+        return f"Run({self.rule}, {_count(self.rounds, 'round')}, {size}, {sent})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +170,7 @@ def collaborate(
     array([[1, 1, 1],
            [1, 1, 1]], dtype=int8)
     >>> run
-    Run(DeGroot(), 1 rounds, 2 items × 3 agents, 6 transmissions, 384 bits per item)
+    Run(DeGroot(), 1 round, 2 items × 3 agents, 6 transmissions, 384 bits per item)
     """
     job = admit(scores, policy, rounds, [rule], rng, record, items, mailbox)
     outcome = None
@@ -306,6 +307,10 @@ def _check_range(scores: Doubles, rule: Rule, rounds: int) -> None:
         f"(the largest: agent {k}, item {i} has {scores[i, k]:.6g}). "
         "Use a larger bound (or more bits), or bounded scores tanh(f/2)."
     )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _recorded(run: Run) -> str:

@@ -99,7 +99,7 @@ def save(figure: Any, path: Path) -> None:
     """Write a figure; the kind of file follows the name."""
     kinds = sorted(figure.canvas.get_supported_filetypes())
     if path.suffix.lstrip(".").lower() not in kinds:
-        raise InputFileError(f"cannot draw into {path.name}: the name must end in one of {', '.join(kinds)}")
+        raise InputFileError(f"cannot draw into {path}: the name must end in one of {', '.join(kinds)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

@@ -135,6 +135,19 @@ def test_mistakes_get_a_sentence(cli, files, arguments, complaint):
     assert "Traceback" not in failed.err
 
 
+@pytest.mark.parametrize("first", ["1,2,", "1,x,3", "a,2,3"])
+def test_a_slip_in_the_first_row_is_not_taken_for_a_header(cli, tmp_path, first):
+    (tmp_path / "s.csv").write_text(f"{first}\n3,4,5\n")
+    assert "row 0 of the data, is not a number" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err
+
+
+def test_numbered_columns_are_a_header_beside_a_known_name(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("item,0,1,2\nx,3,4,5\n")
+    assert json.loads(cli("simulate", tmp_path / "s.csv", "ring:3", "--rounds", 0, "--json").out)["statistics"] == [
+        [3, 4, 5]
+    ]
+
+
 def test_nan_scores_name_agent_and_item(cli, tmp_path):
     (tmp_path / "s.csv").write_text("1,2,3\n1,nan,3\n")
     assert "agent 1, 1 of 2 items (first: item 1)" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err

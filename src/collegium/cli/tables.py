@@ -107,7 +107,7 @@ def _read_csv(path: Path) -> Table:
     for number, row in enumerate(rows, 1):
         if len(row) != width:
             raise InputFileError(f"{path}: row {number} has {len(row)} cells, the first has {width}")
-    names = None if all(_is_number(cell) for cell in rows[0]) else [cell.strip() for cell in rows[0]]
+    names = [cell.strip() for cell in rows[0]] if _is_header(rows[0]) else None
     body = rows if names is None else rows[1:]
     return Table(names, [_column([row[i] for row in body]) for i in range(width)], path)
 
@@ -154,7 +154,7 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
                 raise BackendError("Parquet files need an extra: pip install 'collegium[tables]'") from None
             parquet.write_table(table(columns), path)
         else:
-            raise InputFileError(f"cannot write {path.name}: the name must end in .csv, .npy or .parquet")
+            raise InputFileError(f"cannot write {path}: the name must end in .csv, .npy or .parquet")
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
@@ -181,6 +181,13 @@ def _column(cells: list[str]) -> NDArray[Any]:
     if all(_is_number(cell) for cell in stripped):
         return np.array([float(cell) for cell in stripped])
     return np.array(stripped)
+
+
+def _is_header(row: list[str]) -> bool:
+    """Names throughout, or one that means something here; a row with a gap or a slip among numbers is data."""
+    cells = [cell.strip() for cell in row]
+    known = {*_ITEM_NAMES, *_LABEL_NAMES}
+    return all(cell and not _is_number(cell) for cell in cells) or not known.isdisjoint(cells)
 
 
 def _is_number(cell: str) -> bool:
