@@ -89,6 +89,7 @@ def _run_blocks(job: Arrays, rule: Settings) -> Outcome:
     statistics = np.empty((1 if job.final else job.rounds + 1, n, K))
     transmissions = np.zeros(n, np.int64)
     no_labels, no_errors, no_totals = np.zeros(0), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
+    no_path = np.zeros((0, 0, 0))
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
     numbers = _numbers(rule)
 
@@ -96,7 +97,7 @@ def _run_blocks(job: Arrays, rule: Settings) -> Outcome:
         _block(
             lo, hi, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
             keys[0][0], keys[1][0], salts[0], salts[1],
-            True, statistics, transmissions, no_labels, no_errors, no_totals,
+            True, statistics, transmissions, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
         )  # fmt: skip
 
     _spread(piece, n, _block_size(n, K), work=n * len(job.indices) * job.rounds)
@@ -236,6 +237,12 @@ def _lowbias32(h: Any) -> Any:
     h = np.uint32(h ^ (h >> np.uint32(15)))
     h = np.uint32(h * np.uint32(0xD35A2D97))
     return np.uint32(h ^ (h >> np.uint32(15)))
+
+
+@_inlined
+def _width(items: int) -> int:
+    """Columns for that many items: whole vectors, so that no remainder is done one by one."""
+    return (items + 15) // 16 * 16 if items > 1 else 1
 
 
 @_compiled
@@ -383,16 +390,30 @@ def _settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
 
 
 @_compiled
+def _count_errors(x: Any, signs: Any, items: int, errors: Any) -> None:
+    """Add every agent's wrong or undecided items; columns without an item have sign 0."""
+    for k in range(x.shape[0]):
+        wrong, row = items - x.shape[1], x[k]
+        for i in range(x.shape[1]):
+            wrong += 1 if row[i] * signs[i] <= 0.0 else 0
+        errors[k] += wrong
+
+
+@_compiled
 def _block(
     lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int, hold: bool,
     rule: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
     keep: bool, statistics: Any, spoken: Any, labels: Any, errors: Any, totals: Any,
+    known: int, path: Any, streaks: Any, mistakes: Any,
 ) -> None:  # fmt: skip
-    """All rounds for items lo … hi-1: statistics and transmissions kept (keep), or errors and totals counted."""
+    """All rounds for items lo … hi-1: statistics and transmissions kept (keep), or errors and totals counted.
+
+    The first `known` rounds, in which everybody speaks, are those of `_outspoken`.
+    """
     items, K = hi - lo, scores.shape[1]
     accumulate, trigger, levels = rule[0], rule[1], rule[4]
     plain = trigger == 0 and not accumulate and levels == 0 and hold
-    width = (items + 15) // 16 * 16 if items > 1 else 1  # whole vectors: no remainder to do one by one
+    width = _width(items)
     start = np.zeros((K, width))
     for k in range(K):
         for i in range(items):
@@ -401,7 +422,7 @@ def _block(
     following = np.empty((K, width))
     sent = x if plain else np.zeros((K, width))
     fired = np.ones((1 if hold else K, width))
-    streak = np.zeros((K, width)) if trigger == 2 else x
+    streak = np.zeros((K, width))
     per_item = np.zeros(items if keep else 0)
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
@@ -413,7 +434,14 @@ def _block(
     transmissions = 0
     moving = True
     for t in range(rounds + 1):
-        if t > 0 and moving:
+        if t < known:
+            totals[t] += broadcast * items * t
+            errors[t] += mistakes[t]
+            continue
+        if t == known and known > 0:
+            transmissions = broadcast * items * known
+            x[:], sent[:], streak[:] = path[t], path[t - 1], streaks[t]
+        elif t > 0 and moving:
             if plain:
                 sent = x
                 transmissions += broadcast * items
@@ -444,11 +472,7 @@ def _block(
                     page[lo + i, k] = x[k, i]
         else:
             totals[t] += transmissions
-            for k in range(K):
-                wrong, row = items - width, x[k]  # the columns without an item, sign 0, count as wrong
-                for i in range(width):
-                    wrong += 1 if row[i] * signs[i] <= 0.0 else 0
-                errors[t, k] += wrong
+            _count_errors(x, signs, items, errors[t])
     for i in range(per_item.size):
         spoken[lo + i] = np.int64(per_item[i])
 
@@ -461,12 +485,36 @@ def _configurations(
     """Configurations lo … hi-1 of a sweep, block by block."""
     nothing, no_counts = np.empty((0, 0, 0)), np.empty(0, np.int64)
     n, seeds = scores.shape[0], key0.shape[0]
-    for c in range(lo, hi):
-        r = rules[c]
-        rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
-        for first in range(0, n, size):
+    for first in range(0, n, size):
+        last = min(first + size, n)
+        path, streaks, mistakes = _outspoken(first, last, scores, indptr, indices, weights, rounds, labels)
+        for c in range(lo, hi):
+            r = rules[c]
+            rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
+            # Nobody is silent in round 1, nor before its label can have been stable for long enough.
+            heard_out = 1 if r[1] == 1 else int(r[3]) if r[1] == 2 else 0
+            known = min(heard_out, rounds) if hold and r[0] == 0 and r[4] == 0 else 0
             _block(
-                first, min(first + size, n), scores, indptr, indices, weights, audience, rounds, hold, rule,
+                first, last, scores, indptr, indices, weights, audience, rounds, hold, rule,
                 key0[c % seeds], key1[c % seeds], salt0, salt1,
-                False, nothing, no_counts, labels, errors[c], totals[c],
+                False, nothing, no_counts, labels, errors[c], totals[c], known, path, streaks, mistakes,
             )  # fmt: skip
+
+
+@_compiled
+def _outspoken(lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, rounds: int, labels: Any) -> Any:
+    """Rounds of items lo … hi-1 while everybody speaks, shared by a sweep: statistics, unchanged labels and errors."""
+    K, width = scores.shape[1], _width(hi - lo)
+    path, streaks = np.zeros((rounds + 1, K, width)), np.zeros((rounds + 1, K, width))
+    for k in range(K):
+        for i in range(hi - lo):
+            path[0, k, i] = scores[lo + i, k]
+    signs, mistakes = np.zeros(width), np.zeros((rounds + 1, K), np.int64)
+    signs[: hi - lo] = labels[lo:hi]
+    for t in range(rounds + 1):
+        if t > 0:
+            _combine(0, K, path[t - 1], path[t - 1], path[t], True, indptr, indices, weights)
+            streaks[t] = streaks[t - 1]
+            _settle(0, K, path[t - 1], path[t], streaks[t])
+        _count_errors(path[t], signs, hi - lo, mistakes[t])
+    return path, streaks, mistakes
