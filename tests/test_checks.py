@@ -7,13 +7,14 @@ import pytest
 
 from collegium import check_policy, check_rule, kernels
 from collegium.errors import CheckError
-from collegium.protocol import DeGroot
+from collegium.protocol import DeGroot, Rule
 from collegium.protocol.base import Averaged
 from helpers import POLICIES, Stubborn
 
 
-class NotFrozen(DeGroot):
-    __hash__ = None
+@dataclass
+class NotFrozen(Rule):
+    init = emit = absorb = statistic = DeGroot.init
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class WrongCosts(DeGroot):
 @pytest.mark.parametrize(
     ("rule", "complaint"),
     [
-        (NotFrozen(), "is frozen|unhashable"),
+        (NotFrozen(), "must be a frozen dataclass"),
         (Mute(), "silent in round 1"),
         (Forgetful(), "run twice|after pickling"),
         (Positional(), "another place of the batch|run twice"),
@@ -122,3 +123,10 @@ def test_check_policy_names_the_fault():
     broken.__dict__["perron"] = np.full(12, 1 / 12) * np.linspace(0.9, 1.1, 12)
     with pytest.raises(CheckError, match="does not keep its Perron vector fixed"):
         check_policy(broken)
+
+
+def test_check_policy_sees_rounds_that_do_not_converge():
+    slow = POLICIES["ring"].__class__(POLICIES["ring"].A)
+    slow.__dict__["slem"] = 0.01  # a policy that mixes far more slowly than it says
+    with pytest.raises(CheckError, match="do not lead to the Perron-weighted average"):
+        check_policy(slow)

@@ -89,3 +89,13 @@ def test_clean_scores_are_left_alone():
     corruption.sign_flip(X, [1])
     corruption.common_mode(X, 1.0, 1.0)
     np.testing.assert_array_equal(X, before)
+
+
+def test_agents_may_be_a_mask():
+    np.testing.assert_array_equal(corruption.stuck(X, np.arange(6) == 2), corruption.stuck(X, [2]))
+
+
+@pytest.mark.parametrize("agents", [[1.7], "a", [True, False], [[1], [2]]])
+def test_what_names_no_agents_is_refused(agents):
+    with pytest.raises(ScoreError, match="agents must be a list of agent numbers"):
+        corruption.stuck(X, agents)

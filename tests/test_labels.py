@@ -123,3 +123,9 @@ def test_labels_that_are_objects_are_named_too():
 def test_strange_labels_are_refused(y, classes):
     with pytest.raises(LabelError):
         to_signs(y, 2, classes)
+
+
+@pytest.mark.parametrize("y", [[1, "a"], ["a", "b", float("nan"), "a"], pd.array(["a", pd.NA])])
+def test_mixed_and_missing_labels_are_refused(y):
+    with pytest.raises(LabelError):
+        to_signs(y, len(y))

@@ -201,8 +201,8 @@ def test_user_rules_run_without_an_array_path():
         ({"scores": [1.0, 2.0, 3.0]}, ScoreError, r"shape \(items, agents\) = \(n, 3\), got an array of shape \(3,\)"),
         ({"scores": np.ones((2, 4))}, ScoreError, "4 columns, but the network has 3 agents"),
         ({"scores": np.ones((3, 4))}, ScoreError, r"pass scores\.T"),
-        ({"scores": [["a", "b", "c"]]}, ScoreError, "must be numbers"),
-        ({"scores": [[1.0], [1.0, 2.0]]}, ScoreError, "must be numbers"),
+        ({"scores": [["a", "b", "c"]]}, ScoreError, "must be real numbers"),
+        ({"scores": [[1.0], [1.0, 2.0]]}, ScoreError, "must be real numbers"),
         ({"rounds": -1}, RuleError, "rounds must be a whole number, at least 0; got -1"),
         ({"rounds": 2.5}, RuleError, "rounds must be a whole number"),
         ({"rounds": True}, RuleError, "rounds must be a whole number"),
@@ -249,3 +249,67 @@ def test_inputs_are_left_alone():
         collaborate(x, RING, 4, rule)
         kernels._run_large(admit(x, RING, 4, [rule], 0, "all", None, protocol.HoldLast()).arrays(), rule.settings)
     np.testing.assert_array_equal(x, before)
+
+
+def test_scores_too_large_to_add_up_are_refused():
+    with pytest.raises(ScoreError, match="takes scores up to"):
+        collaborate([[1.7e308, 1.7e308, -1.7e308]], RING_3, 20, SocialLearning())
+
+
+@pytest.mark.parametrize(
+    "x", [np.ma.masked_array([[1.0, 2.0, 3.0]], mask=[[0, 1, 0]]), [[1 + 0j, 2, 3]], np.array([["2020"] * 3], "M8[Y]")]
+)
+def test_scores_that_are_no_plain_numbers_are_refused(x):
+    with pytest.raises(ScoreError, match="real numbers, none masked"):
+        collaborate(x, RING_3, 1)
+
+
+@pytest.mark.parametrize(
+    ("items", "complaint"),
+    [("ab", "got str"), ({1, 2}, "got set"), (5, "got int"), (["x", "x"], "'x' stands at 0 and at 1")],
+)
+def test_bad_item_names_are_refused(items, complaint):
+    with pytest.raises(RuleError, match=complaint):
+        collaborate(np.ones((2, 3)), RING_3, 1, items=items)
+
+
+def test_item_names_from_a_generator_are_kept():
+    run = collaborate(np.ones((2, 3)), RING_3, 1, items=(name for name in "ab"))
+    assert run.to_frame()["item"].tolist() == ["a"] * 3 + ["b"] * 3 + ["a"] * 3 + ["b"] * 3
+
+
+@pytest.mark.parametrize("number", [np.float32(0.1), np.float16(0.1)])
+def test_settings_of_other_precision_mean_the_same_on_every_path(number):
+    p, x = policy.uniform(topology.ring(2)), [[0.0, 2 * float(number)]]
+    for rule in (
+        DeltaTrigger(number),
+        LabelStability(np.int8(1), number),
+        Quantised(DeGroot(), np.int64(8), number * 3),
+    ):
+        job = admit(x, p, 3, [rule], 0, "all", None, protocol.HoldLast())
+        slow, fast = by_agents(job, rule), rule.arrays(job)
+        np.testing.assert_array_equal(slow.statistics, fast.statistics)
+        np.testing.assert_array_equal(slow.transmissions, fast.transmissions)
+
+
+@pytest.mark.parametrize("rules", [DeGroot(), 5, ["degroot"]])
+def test_what_is_no_list_of_rules_is_refused(rules):
+    with pytest.raises(RuleError):
+        sweep(np.ones((2, 3)), RING_3, rules, [1, -1])
+
+
+def test_mixed_sweeps_share_only_what_they_may(monkeypatch):
+    """Sharing the outspoken rounds changes no number, whether it fits into memory or not."""
+    rules = [*RULES, LabelStability(30, 0.0), LabelStability(5, 0.1)]
+    x, y = scores(50, 12), np.where(np.arange(50) % 2, 1, -1)
+    shared = sweep(x, RING, rules, y, 12, realisations=2)
+    monkeypatch.setattr(kernels, "_SHARED", 0)
+    apart = sweep(x, RING, rules, y, 12, realisations=2)
+    np.testing.assert_array_equal(shared.errors, apart.errors)
+    np.testing.assert_array_equal(shared.transmissions, apart.transmissions)
+
+
+@pytest.mark.parametrize("round", [1.0, None, 3, -4])
+def test_rounds_that_were_not_recorded(round):
+    with pytest.raises(RuleError, match="is not recorded"):
+        collaborate(np.ones((2, 3)), RING_3, 2).decisions(round)

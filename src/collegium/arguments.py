@@ -14,7 +14,8 @@ def whole_number(
     """`value` as an int; True and 2.0 do not count."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < at_least or (at_most is not None and value > at_most):
-        limits = f", at least {at_least}" if at_most is None else f" between {at_least} and {at_most}"
+        distant = at_most is None or (at_most > 1_000_000 and not (whole and value > at_most))
+        limits = f", at least {at_least}" if distant else f" between {at_least} and {at_most}"
         raise error(f"{what} must be a whole number{limits}; got {value!r}")
     return int(value)
 

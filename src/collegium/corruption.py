@@ -26,6 +26,7 @@ def draw_agents(K: int, m: int, rng: Seed = 0) -> NDArray[np.int64]:
     >>> len(set(draw_agents(12, 5, rng=1)))
     5
     """
+    K = whole_number(K, "the number of agents", ScoreError, at_least=1)
     m = whole_number(m, "m, how many agents are corrupted,", ScoreError, at_most=K)
     return distinct(seed64(rng), K, m)
 
@@ -108,7 +109,12 @@ def _scores(scores: ArrayLike) -> Doubles:
 
 def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int64]]:
     values = _scores(scores).copy()
-    chosen = np.asarray(agents, np.int64).ravel()
+    chosen = np.asarray(agents)
+    if chosen.dtype == np.bool_ and chosen.shape == (values.shape[1],):
+        chosen = np.flatnonzero(chosen)  # a mask over the agents
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise ScoreError(f"agents must be a list of agent numbers, or a mask over all of them; got {agents!r}")
+    chosen = chosen.astype(np.int64)
     strangers = chosen[(chosen < 0) | (chosen >= values.shape[1])]
     if len(strangers):
         raise ScoreError(f"there is no agent {strangers[0]}: agents are 0 to {values.shape[1] - 1}")

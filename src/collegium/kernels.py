@@ -12,21 +12,28 @@ depend on the number of threads (`COLLEGIUM_THREADS`).
 """
 
 import os
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.randomness import U64, item_keys, sender_salts
 
+if not any(os.access(folder, os.W_OK) for folder in (os.path.dirname(__file__), os.path.expanduser("~"))):
+    # numba refuses to start where compiled code cannot be kept at all
+    os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="collegium-"))
+
+import numba
+
 Doubles = NDArray[np.float64]
 
 _BLOCK = 4096  # doubles per array of a block, so that its half dozen arrays stay in the second-level cache
 _LARGE = 500_000  # products in a round from which it is worth sharing out the agents of one block
+_SHARED = 4_000_000  # doubles a sweep may keep of the rounds its rules share
 _THREAD_WORTH = 200_000  # products below which a second thread costs more than it brings
 
 _ALWAYS, _DELTA, _LABEL = 0, 1, 2
@@ -113,15 +120,25 @@ def sweep(job: Arrays, rules: list[Settings], seeds: list[int], labels: Doubles)
     errors = np.zeros((count, job.rounds + 1, K), np.int64)
     transmissions = np.zeros((count, job.rounds + 1), np.int64)
     size = max(_BLOCK // K, 16)
+    known = np.repeat([_outspoken_rounds(rule, job) for rule in rules], len(seeds))
+    if known.max(initial=0) * K * min(size, n) > _SHARED:
+        known[:] = 0
 
     def piece(lo: int, hi: int) -> None:
         _configurations(
             lo, hi, size, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
-            keys[0], keys[1], salts[0], salts[1], labels, errors, transmissions,
+            keys[0], keys[1], salts[0], salts[1], labels, errors, transmissions, known,
         )  # fmt: skip
 
     _spread(piece, count, max(1, count // (4 * threads())), work=count * n * len(job.indices) * job.rounds)
     return Tally(errors, transmissions)
+
+
+def _outspoken_rounds(rule: Settings, job: Arrays) -> int:
+    """For how many rounds nobody can be silent yet: round 1, or until a label can have been stable for long enough."""
+    if rule.accumulate or rule.levels or not job.hold:
+        return 0
+    return min(rule.patience or int(rule.threshold is not None), job.rounds)
 
 
 def _run_large(job: Arrays, rule: Settings) -> Outcome:
@@ -202,7 +219,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 def threads() -> int:
     """How many threads share the work: COLLEGIUM_THREADS, or the cores this process may use."""
     wish = os.environ.get("COLLEGIUM_THREADS", "")
-    if wish.isdigit():
+    if wish.isascii() and wish.isdigit():
         return max(1, int(wish))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -481,23 +498,22 @@ def _block(
 def _configurations(
     lo: int, hi: int, size: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int,
     hold: bool, rules: Any, key0: Any, key1: Any, salt0: Any, salt1: Any, labels: Any, errors: Any, totals: Any,
+    known: Any,
 ) -> None:  # fmt: skip
     """Configurations lo … hi-1 of a sweep, block by block."""
+    shared = known[lo:hi].max()
     nothing, no_counts = np.empty((0, 0, 0)), np.empty(0, np.int64)
     n, seeds = scores.shape[0], key0.shape[0]
     for first in range(0, n, size):
         last = min(first + size, n)
-        path, streaks, mistakes = _outspoken(first, last, scores, indptr, indices, weights, rounds, labels)
+        path, streaks, mistakes = _outspoken(first, last, scores, indptr, indices, weights, shared, labels)
         for c in range(lo, hi):
             r = rules[c]
             rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
-            # Nobody is silent in round 1, nor before its label can have been stable for long enough.
-            heard_out = 1 if r[1] == 1 else int(r[3]) if r[1] == 2 else 0
-            known = min(heard_out, rounds) if hold and r[0] == 0 and r[4] == 0 else 0
             _block(
                 first, last, scores, indptr, indices, weights, audience, rounds, hold, rule,
                 key0[c % seeds], key1[c % seeds], salt0, salt1,
-                False, nothing, no_counts, labels, errors[c], totals[c], known, path, streaks, mistakes,
+                False, nothing, no_counts, labels, errors[c], totals[c], known[c], path, streaks, mistakes,
             )  # fmt: skip
 
 

@@ -28,7 +28,13 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
         raise LabelError(f"labels must be one per item: expected {n}, got an array of shape {labels.shape}")
     if n == 0:
         return np.empty(0, np.int8)
-    missing = np.flatnonzero(labels != labels)  # NaN and its kin are unlike themselves
+    kinds = {isinstance(label, str) for label in y} if isinstance(y, (list, tuple)) else set()
+    if len(kinds) > 1:
+        raise LabelError("labels mix text and other values: use one kind for all")
+    try:
+        missing = np.flatnonzero(np.asarray(labels != labels, bool))  # NaN and its kin are unlike themselves
+    except TypeError:
+        raise LabelError("labels contain missing values (NA)") from None
     if len(missing):
         raise LabelError(f"labels contain NaN: {len(missing)} of {n} (first: item {missing[0]})")
     if classes is None:

@@ -14,7 +14,7 @@ from collegium.errors import BackendError, PolicyError, RuleError, ScoreError
 from collegium.labels import to_signs
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Mailbox, Renormalise, Rule
-from collegium.randomness import U64, Draws, Seed, child, item_ids, seed64
+from collegium.randomness import U64, Draws, Seed, child, item_ids, item_names, seed64
 from collegium.scores import check_scores
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Run:
 
     def decisions(self, round: int = -1) -> NDArray[np.int8]:
         """Every agent's label, +1 or -1, shape (n, K), after the last or a given round; 0 counts as +1."""
-        if not -len(self.statistics) <= round < len(self.statistics):
+        if not isinstance(round, (int, np.integer)) or not -len(self.statistics) <= round < len(self.statistics):
             raise RuleError(f"round {round} is not recorded: this run has {_recorded(self)}")
         return np.where(self.statistics[round] < 0, np.int8(-1), np.int8(1))
 
@@ -61,7 +61,7 @@ class Run:
         signs = to_signs(y, n, classes)
         if n == 0:
             return np.full((len(self.statistics), self.policy.size), np.nan)
-        wrong = self.statistics * signs[None, :, None] <= 0
+        wrong = ~(self.statistics * signs[None, :, None] > 0)
         return np.asarray(wrong.mean(axis=1), np.float64)
 
     def to_frame(self) -> pandas.DataFrame:
@@ -172,6 +172,7 @@ def collaborate(
     >>> run
     Run(DeGroot(), 1 round, 2 items × 3 agents, 6 transmissions, 384 bits per item)
     """
+    items = None if items is None else item_names(items)
     job = admit(scores, policy, rounds, [rule], rng, record, items, mailbox)
     outcome = None
     if type(mailbox) in (HoldLast, Renormalise):
@@ -205,6 +206,9 @@ def sweep(
     >>> sweep([[2.0, -1.0, 0.5], [-1.0, -1.0, 0.5]], p, rules, [1, -1]).transmissions[:, 0, -1]
     array([11. ,  5.5])
     """
+    if isinstance(rules, Rule) or not hasattr(rules, "__iter__"):
+        raise RuleError(f"rules must be a list of rules, got {rules!r}")
+    rules = list(rules)
     if not rules:
         raise RuleError("sweep needs at least one rule")
     realisations = whole_number(realisations, "realisations", RuleError, at_least=1)
@@ -282,7 +286,7 @@ def admit(
     """The door: everything a user can get wrong is noticed here, before any round is run."""
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy must be a collegium Policy, got {type(policy).__name__}; wrap a matrix as Policy(A)")
-    rounds = whole_number(rounds, "rounds", RuleError)
+    rounds = whole_number(rounds, "rounds", RuleError, at_most=2**31 - 1)
     if record not in ("all", "final"):
         raise RuleError(f'record must be "all" or "final", got {record!r}')
     for rule in rules:

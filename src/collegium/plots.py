@@ -1,5 +1,6 @@
 """The pictures of the core: a network, and errors against rounds. matplotlib is loaded only here, when drawing."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,27 @@ def network_figure(policy: Policy, title: str) -> Any:
     figure, axes = _canvas((6.4, 6.0))
     graph, pi = policy.graph, policy.perron
     places = circle(policy.size) if graph.positions is None else graph.positions
-    radius = 12 if policy.size <= 40 else 7
+    spacing, reach = _spacing(places), _limits(axes, places)
+    radius = float(np.clip(0.3 * spacing / reach * 330, 1.5, 12))  # in points: about 330 across the axes
     both = graph.is_undirected
+    faint = float(np.clip(120 / max(graph.links, 1), 0.1, 1.0))
     for l, k in zip(graph.indices.tolist(), graph.hearers.tolist(), strict=True):
         if l == k or (both and l > k):
             continue
+        along = np.abs(places[k] - places[l])
+        passes_others = along.min() < 1e-9 and along.max() > 1.5 * spacing  # a straight line would run through agents
+        bend = 0.25 if passes_others else 0.0 if both else 0.08
         axes.add_patch(
             FancyArrowPatch(
                 tuple(places[l]),
                 tuple(places[k]),
                 arrowstyle="-" if both else "-|>",
                 mutation_scale=11,
-                connectionstyle="arc3" if both else "arc3,rad=0.08",
+                connectionstyle=f"arc3,rad={bend}",
                 shrinkA=radius,
                 shrinkB=radius,
                 color=GREY,
+                alpha=faint,
                 linewidth=1.0,
             )
         )
@@ -47,26 +54,48 @@ def network_figure(policy: Policy, title: str) -> Any:
         *places.T, s=(2 * radius) ** 2, c=pi, cmap="cividis", edgecolors="black", linewidths=0.8, zorder=3,
         vmin=0, vmax=pi.max(),
     )  # fmt: skip
-    if policy.size <= 40:
+    if radius >= 7:
         for k, place in enumerate(places):
-            dark = pi[k] < 0.6 * pi.max()
+            dark = round(pi[k] / pi.max(), 6) < 0.6
             axes.annotate(
                 str(k), place, ha="center", va="center", fontsize=8, color="white" if dark else "black", zorder=4
             )
     figure.colorbar(dots, ax=axes, label="Perron weight (say in the end)", shrink=0.75)
     axes.set_aspect("equal")
-    axes.margins(0.12)
     axes.set_axis_off()
-    axes.set_title(title)
+    axes.set_title(_wrapped(title))
     return figure
+
+
+def _spacing(places: NDArray[np.float64]) -> float:
+    """The smallest distance between two agents."""
+    if len(places) < 2:
+        return 1.0
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+    return float(apart[~np.eye(len(places), dtype=bool)].min()) or 1.0
+
+
+def _limits(axes: Any, places: NDArray[np.float64]) -> float:
+    """Give every agent room, also where all lie on a line; returns the width shown."""
+    centre, half = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0) / 2
+    margin = 0.14 * max(float(half.max()), 1.0)
+    half = np.maximum(half + margin, 0.3 * max(float(half.max()), 1.0))
+    axes.set_xlim(centre[0] - half[0], centre[0] + half[0])
+    axes.set_ylim(centre[1] - half[1], centre[1] + half[1])
+    return 2 * float(half.max())
+
+
+def _wrapped(title: str) -> str:
+    return textwrap.fill(title, 64)
 
 
 def _perron_figure(policy: Policy, title: str) -> Any:
     figure, axes = _canvas((6.4, 4.2))
-    axes.hist(policy.perron * policy.size, bins=60, color=BLUE)
+    shares = policy.perron * policy.size
+    axes.hist(shares, bins=60, range=(0, 1.05 * float(shares.max())), color=BLUE)
     axes.set_xlabel("Perron weight × number of agents (1 = an equal say)")
     axes.set_ylabel("agents")
-    axes.set_title(title)
+    axes.set_title(_wrapped(title))
     return figure
 
 
@@ -87,19 +116,27 @@ def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title
         axes.axhline(100 * value, color=ORANGE, linestyle=style, linewidth=1.5, label=name)
     axes.set_xlabel("communication round (0 = each agent alone)")
     axes.set_ylabel("test error (%)")
+    axes.set_xlim(-0.03 * max(rounds[-1], 1), 1.03 * max(rounds[-1], 1))
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend()
-    axes.set_title(title)
+    axes.set_title(_wrapped(title))
     return figure
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write a figure; the kind of file follows the name."""
-    kinds = sorted(figure.canvas.get_supported_filetypes())
+def check_name(path: Path) -> None:
+    """Refuse a picture's file name before the work is done; the kind of file follows the name."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix.lstrip(".").lower() not in kinds:
         raise InputFileError(f"cannot draw into {path}: the name must end in one of {', '.join(kinds)}")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure."""
+    check_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

@@ -112,18 +112,34 @@ def item_ids(items: Sequence[int] | Sequence[str] | NDArray[Any] | None, n: int)
     """64-bit identities of n items: 0…n-1 by default, whole numbers as they are, names hashed (BLAKE2b)."""
     if items is None:
         return np.arange(n, dtype=np.uint64)
-    names: list[Any] = items.tolist() if isinstance(items, np.ndarray) else list(items)
+    names = item_names(items)
     if len(names) != n:
         raise RuleError(f"items names {len(names)} items, but there are {n} rows of scores")
     if all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) for name in names):
         outside = [name for name in names if not 0 <= name <= _MASK64]
         if outside:
             raise RuleError(f"item numbers must lie between 0 and 2**64 - 1, got {outside[0]}")
-        return np.array(names, np.uint64)
+        return _different(np.array(names, np.uint64), names)
     if all(isinstance(name, str) for name in names):
         digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
-        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+        return _different(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64), names)
     raise RuleError("items must be whole numbers or strings, one per row of scores and all of one kind")
+
+
+def item_names(items: Any) -> list[Any]:
+    """The items' names as a list; a set has no order and a string is one name."""
+    if isinstance(items, (str, bytes, set, frozenset, dict)) or not hasattr(items, "__iter__"):
+        raise RuleError(f"items must be a list of names, one per row of scores, got {type(items).__name__}")
+    return items.tolist() if isinstance(items, np.ndarray) else list(items)
+
+
+def _different(ids: U64, names: list[Any]) -> U64:
+    order = np.argsort(ids, kind="stable")
+    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if len(twice):
+        first, second = order[twice[0]], order[twice[0] + 1]
+        raise RuleError(f"items must be different, but {names[first]!r} stands at {first} and at {second}")
+    return ids
 
 
 def item_keys(seeds: U64, ids: U64) -> tuple[U32, U32]:

@@ -11,9 +11,12 @@ Doubles = NDArray[np.float64]
 def check_scores(scores: ArrayLike, K: int) -> Doubles:
     """Scores as float64 of shape (n, K), all finite."""
     try:
-        values = np.ascontiguousarray(scores, dtype=np.float64)
+        given = np.asarray(scores)
+        if isinstance(scores, np.ma.MaskedArray) or given.dtype.kind not in "fiubO":
+            raise TypeError
+        values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ScoreError("scores must be numbers in an array of shape (items, agents)") from None
+        raise ScoreError("scores must be real numbers, none masked, in an array of shape (items, agents)") from None
     if values.size == 0 and values.ndim < 2:
         values = values.reshape(0, K)
     if values.ndim != 2:

@@ -80,8 +80,14 @@ def test_large_networks_skip_what_needs_every_pair(cli, tmp_path):
         (["ring:12", "--policy", "metro"], "there is no policy 'metro'"),
         (["ring:12", "--plot", "x.nonsense"], "must end in one of"),
         (["ring:12", "--plot", "/proc/nowhere/x.png"], "cannot write"),
-        (["ring:12", "--save", "x.nonsense"], "must end in .csv, .npy or .parquet"),
+        (["ring:12", "--save", "x.nonsense"], "must end in .csv, .npy, .parquet, .npz"),
         (["missing.csv"], "neither a topology nor a file"),
+        (["x" * 5000], "neither a topology nor a file"),
+        (["ring:99999999999"], "between 1 and 100000000"),
+        (["ring:" + "9" * 40], "cannot read"),
+        (["erdos-renyi:12,links=24,seed=-1"], "got -1"),
+        (["erdos-renyi:12,links=24,links=25"], "links is set twice"),
+        (["small-world:2000", "--save", "A.csv"], "written sparse, as .npz"),
     ],
 )
 def test_mistakes_get_a_sentence(cli, arguments, complaint):
@@ -96,7 +102,7 @@ def test_mistakes_get_a_sentence(cli, arguments, complaint):
     [
         ("A.csv", "0.5,0.5\n0.5,0.4\n", "column 1 sums to 0.9"),
         ("A.csv", "0.9,0.1\n0.4,0.6\n", "The rows do sum to 1"),
-        ("A.csv", "0.5,0.5\n0.5\n", "row 2 has 1 cells"),
+        ("A.csv", "0.5,0.5\n0.5\n", "line 2 has 1 cells"),
         ("A.csv", "a,b\n0.5,x\n0.5,y\n", "'x' in column 'b'"),
         ("A.csv", "", "is empty"),
         ("A.csv", "1,0\n0,1\n", "not strongly connected"),
@@ -106,6 +112,8 @@ def test_mistakes_get_a_sentence(cli, arguments, complaint):
         ("A.npz", "not npz", "save_npz"),
         ("A.parquet", "not parquet", "not a whole Parquet file"),
         ("A.xls", "?", "cannot read .xls"),
+        ("A.csv", "--5,1\n1,2\n", "'--5' in column 0"),
+        ("A.csv", "²,1\n1,2\n", "'²' in column 0"),
     ],
 )
 def test_bad_matrix_files_are_refused_by_name(cli, tmp_path, name, content, complaint):
@@ -113,6 +121,35 @@ def test_bad_matrix_files_are_refused_by_name(cli, tmp_path, name, content, comp
     failed = cli("network", tmp_path / name, code=2)
     assert complaint in failed.err
     assert name in failed.err
+
+
+def test_equal_say_in_a_large_network_can_be_drawn(cli, tmp_path):
+    cli("network", "ring:500", "--plot", tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_wrong_file_name_is_noticed_before_the_work(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cli("network", "ring:3", "--plot", "a.png", "--save", "b.docx", code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_networks_whose_eigenvalues_are_not_found_still_have_the_rest(cli):
+    facts = json.loads(cli("network", "erdos-renyi:1500,links=1500", "--json").out)
+    assert facts["links"] == 1500
+    assert facts["slem"] is None or 0.9 < facts["slem"] < 1
+
+
+def test_brackets_in_names_are_shown_as_they_are(cli, tmp_path):
+    np.save(tmp_path / "A[red].npy", policy.uniform(topology.ring(3)).A)
+    assert "A[red].npy" in cli("network", tmp_path / "A[red].npy").out
+    (tmp_path / "s.csv").write_text("item,a,b,c\n[/],1,2,3\n")
+    assert "[/]" in cli("simulate", tmp_path / "s.csv", "ring:3").out
+
+
+def test_sparse_files_into_new_folders(cli, tmp_path):
+    cli("network", "ring:3", "--save", tmp_path / "new" / "A.npz")
+    assert (tmp_path / "new" / "A.npz").exists()
 
 
 def test_a_matrix_file_is_already_a_policy(cli, tmp_path):

@@ -2,6 +2,7 @@ import csv
 import json
 
 import numpy as np
+import pandas
 import pytest
 from pyarrow import parquet, table
 
@@ -92,6 +93,53 @@ def test_csv_with_any_separator(cli, tmp_path, separator):
     assert facts["statistics"] == [[1, -0.5, 2], [-1, -2, 0.5]]
 
 
+def test_a_list_of_words_is_labels_from_its_first_line(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("1,1,1\n-1,-1,-1\n")
+    (tmp_path / "y.csv").write_text("dog\ncat\n")
+    facts = json.loads(cli("simulate", tmp_path / "s.csv", "ring:3", "--labels", tmp_path / "y.csv", "--json").out)
+    assert facts["errors"][-1] == [0, 0, 0]
+    assert facts["classes"] == ["dog", "cat"]
+    (tmp_path / "y.csv").write_text("dog\ncat\ncat\n")
+    assert "expected 2" in cli("simulate", tmp_path / "s.csv", "ring:3", "--labels", tmp_path / "y.csv", code=2).err
+
+
+def test_a_label_column_is_never_a_score(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("a,b,c,Label\n-1,-1,-1,1\n1,1,1,0\n")
+    (tmp_path / "y.csv").write_text("1\n0\n")
+    facts = json.loads(cli("simulate", tmp_path / "s.csv", "ring:3", "--labels", tmp_path / "y.csv", "--json").out)
+    assert facts["agents"] == 3
+
+
+def test_labels_are_joined_by_item(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("item,a,b,c\nx,1,1,1\ny,-1,-1,-1\n")
+    (tmp_path / "y.csv").write_text("item,label\ny,0\nx,1\n")
+    arguments = ("simulate", tmp_path / "s.csv", "ring:3", "--labels", tmp_path / "y.csv")
+    facts = json.loads(cli(*arguments, "--json").out)
+    assert facts["errors"][-1] == [0, 0, 0]
+    assert facts["item_names"] == ["x", "y"]
+    (tmp_path / "y.csv").write_text("item,label\ny,0\nz,1\n")
+    assert "no label for item 'x'" in cli(*arguments, code=2).err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_index_pandas_writes_names_the_items(cli, tmp_path, kind):
+    frame = pandas.DataFrame(X[:2, :3], columns=list("abc"), index=["x", "y"])
+    frame.to_csv(tmp_path / "s.csv") if kind == "csv" else frame.to_parquet(tmp_path / "s.parquet")
+    facts = json.loads(cli("simulate", tmp_path / f"s.{kind}", "ring:3", "--rounds", 0, "--json").out)
+    assert facts["item_names"] == ["x", "y"]
+    np.testing.assert_array_equal(facts["statistics"], X[:2, :3])
+
+
+def test_item_numbers_draw_as_in_the_library(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("id,a,b,c\n7,0.1,0.2,0.3\n4,0.3,0.2,0.1\n")
+    facts = json.loads(
+        cli("simulate", tmp_path / "s.csv", "ring:3", "--bits", 2, "--bound", 1, "--rounds", 3, "--json").out
+    )
+    rule = protocol.Quantised(protocol.DeGroot(), 2, 1.0)
+    run = collaborate([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]], policy.uniform(topology.ring(3)), 3, rule, items=[7, 4])
+    assert facts["statistics"] == run.statistics[-1].tolist()
+
+
 def test_few_items_are_printed(cli, tmp_path):
     (tmp_path / "s.csv").write_text("1,-0.5,2\n-1,-2,0.5\n")
     shown = cli("simulate", tmp_path / "s.csv", "ring:3", "--rounds", 1).out
@@ -121,7 +169,7 @@ def test_no_items(cli, tmp_path):
         (["{}/scores.csv", "ring:6", "--mailbox", "x"], "there is no mailbox"),
         (["{}/scores.csv", "ring:6", "--labels", "missing"], "no such file, and no column"),
         (["{}/scores.csv", "ring:6", "--labels", "{}/scores.csv"], "must have one column"),
-        (["{}/named.csv", "ring:6", "--labels", "camera 3"], "scores have 6 columns|two classes|not a number"),
+        (["{}/named.csv", "ring:6", "--labels", "camera 3"], "scores have 5 columns, but the network has 6"),
         (["{}/named.csv", "ring:6", "--classes", "cat"], "two different classes"),
         (["{}/named.csv", "ring:6", "--classes", "cat,cow"], "neither"),
         (["{}/scores.csv", "ring:6", "--plot", "x.png"], "needs labels"),
@@ -131,7 +179,7 @@ def test_no_items(cli, tmp_path):
 )
 def test_mistakes_get_a_sentence(cli, files, arguments, complaint):
     failed = cli("simulate", *(argument.format(files) for argument in arguments), code=2)
-    assert any(part in failed.err for part in complaint.split("|")), failed.err
+    assert complaint in failed.err
     assert "Traceback" not in failed.err
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from collegium.errors import CollegiumError, PolicyError
-from collegium.policy import Policy
+from collegium.policy import Policy, hastings, laplacian, metropolis, uniform
 from collegium.topology import Graph
 
 GOOD = np.array([[0.5, 0.2, 0.0], [0.3, 0.8, 0.1], [0.2, 0.0, 0.9]])
@@ -203,3 +203,15 @@ def test_a_policy_is_frozen_again_after_pickling():
     p = pickle.loads(pickle.dumps(Policy([[0.5, 0.25], [0.5, 0.75]])))
     with pytest.raises(ValueError, match="read-only"):
         p.weights[0] = 1
+
+
+def test_a_policy_cannot_be_changed():
+    p = Policy([[0.5, 0.25], [0.5, 0.75]])
+    with pytest.raises(AttributeError, match="frozen"):
+        p.graph = Graph.from_links(2, [0], [1])
+
+
+@pytest.mark.parametrize("rule", [uniform, metropolis, laplacian, lambda graph: hastings(graph, [1, 1])])
+def test_a_matrix_is_no_graph(rule):
+    with pytest.raises(PolicyError, match=r"wants a Graph .* Policy\(A\)"):
+        rule(np.eye(2))

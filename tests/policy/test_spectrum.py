@@ -469,3 +469,20 @@ def test_mixing_constant_of_a_slow_ring_is_quick():
     p = uniform(ring(300))
     powers = [np.abs(np.linalg.matrix_power(p.A, t) - 1 / 300).max() / 0.9999**t for t in range(300)]
     assert p.mixing_constant(0.9999) == pytest.approx(max(powers), rel=1e-12)
+
+
+@pytest.mark.parametrize(("K", "links", "seed"), [(1200, 1400, 2), (1500, 1800, 0), (1500, 2250, 0)])
+def test_slem_where_a_few_eigenvalues_would_miss_the_largest(K, links, seed):
+    p = uniform(erdos_renyi(K, links=links, seed=seed))
+    assert p.slem == pytest.approx(slem_by_eigvals(p.sparse.toarray()), abs=1e-7)
+
+
+def test_b_mix_is_refused_where_nothing_mixes():
+    with pytest.raises(PolicyError, match="too many terms"):
+        Policy([[1.0, 1e-17], [1e-17, 1.0]]).b_mix  # noqa: B018
+
+
+def test_sigma_equal_to_slem_up_to_rounding_is_refused():
+    p = Policy([[0.5, 0.25], [0.5, 0.75]])
+    with pytest.raises(AssumptionError):
+        p.mixing_constant(0.25)

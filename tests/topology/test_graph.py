@@ -293,3 +293,18 @@ def test_positions_must_fit():
 def test_only_strongly_connected_graphs_have_a_period():
     with pytest.raises(GraphError, match="period"):
         Graph.from_links(3, [1, 1, 2], [0, 2, 1], self_loops=False).period  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices"),
+    [([0, 2], [5, 7]), ([0, 1, 3], [1, 1]), ([0, 1, 3], [1, 1, 0]), ([1, 2], [0, 0]), ([0, 2, 1], [0])],
+)
+def test_index_arrays_that_make_no_graph_are_refused(indptr, indices):
+    with pytest.raises(GraphError):
+        Graph(indptr, indices)
+
+
+def test_a_graph_cannot_be_changed():
+    g = ring(4)
+    with pytest.raises(AttributeError, match="frozen"):
+        g.positions = None

@@ -53,5 +53,8 @@ def main() -> None:
     except CollegiumError as mistake:
         typer.echo(f"collegium: {mistake}", err=True)
         sys.exit(Exit.MISTAKE)
+    except MemoryError:
+        typer.echo("collegium: this does not fit into memory: take fewer agents, items or rounds", err=True)
+        sys.exit(Exit.MISTAKE)
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

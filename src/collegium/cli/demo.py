@@ -39,6 +39,7 @@ def demo(
 
     from collegium import plots
 
+    plots.check_name(plot)
     console = Console(highlight=False)
     patches, y = _patches()
     network = policy.uniform(topology.erdos_renyi(len(patches), links=24, seed=7))
@@ -113,8 +114,8 @@ def _table(runs: list[Repetition], run: Run) -> Table:
 
 def _row(table: Table, name: str, errors: Any, bits: str) -> None:
     values = 100 * np.asarray(list(errors))
-    spread = 1.96 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    table.add_row(name, f"{values.mean():.2f}", f"{spread:.2f}", bits)
+    spread = f"{1.96 * values.std(ddof=1) / np.sqrt(len(values)):.2f}" if len(values) > 1 else "–"
+    table.add_row(name, f"{values.mean():.2f}", spread, bits)
 
 
 def _mean(values: Any) -> float:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
-from collegium.cli.tables import write_table
+from collegium.cli.tables import check_output, write_table
+from collegium.errors import InputFileError, PolicyError
 from collegium.policy import Policy
 from collegium.topology.base import DENSE_LIMIT
 
@@ -23,23 +24,27 @@ def network(
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
 ) -> None:
     """Build or read a network: its size, links, mixing and everybody's say in the end."""
-    with Console(stderr=True).status(f"looking at {network} …"):
-        built = read_policy(network, policy)
-        facts = describe(built)
     if plot is not None:
         from collegium import plots
 
-        plots.save(plots.network_figure(built, f"{network}, {built.size} agents, {built.links} links"), plot)
+        plots.check_name(plot)
+    check_output(save, (".csv", ".npy", ".parquet", ".npz"))
+    with Console(stderr=True, markup=False).status(f"looking at {network} …"):
+        built = read_policy(network, policy)
+        facts = describe(built)
+    if plot is not None:
+        agents = "1 agent" if built.size == 1 else f"{built.size} agents"
+        plots.save(plots.network_figure(built, f"{network}: {agents}, {built.links} links"), plot)
     if save is not None:
         _save(built, save)
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    console = Console()
+    console = Console(markup=False)
     table = Table(show_header=False, title=network, title_justify="left")
     table.add_row("agents K", str(facts["agents"]))
     table.add_row("links (directed, without self-loops)", str(facts["links"]))
-    table.add_row("σ_A (second-largest eigenvalue modulus)", f"{facts['slem']:.6g}")
+    table.add_row("σ_A (second-largest eigenvalue modulus)", _eigenvalue(facts["slem"]))
     table.add_row("mixing time (rounds to within 1/4)", _shown(facts["mixing_time"]))
     table.add_row("doubly stochastic (all have an equal say)", "yes" if facts["doubly_stochastic"] else "no")
     table.add_row("Perron vector", _vector(built.perron))
@@ -50,23 +55,41 @@ def network(
 
 
 def describe(policy: Policy) -> dict[str, Any]:
-    """The facts of a network; the mixing time is None for networks too large to look at every pair."""
+    """The facts of a network; what is too much work for a large one is None."""
     return {
         "agents": policy.size,
         "links": policy.links,
-        "slem": policy.slem,
+        "slem": _slem(policy),
         "perron": policy.perron.tolist(),
         "mixing_time": policy.mixing_time if policy.size <= DENSE_LIMIT else None,
         "doubly_stochastic": policy.is_doubly_stochastic,
     }
 
 
+def _slem(policy: Policy) -> float | None:
+    try:
+        return policy.slem
+    except PolicyError:  # a large directed network whose eigenvalues lie too close together
+        return None
+
+
+def _eigenvalue(slem: float | None) -> str:
+    if slem is None:
+        return "not found: too many eigenvalues of nearly the same modulus"
+    return f"{slem:.6g}" if slem < 0.9999 else f"1 - {1 - slem:.4g}"
+
+
 def _save(policy: Policy, path: Path) -> None:
-    if path.suffix == ".npz" or policy.size > DENSE_LIMIT:
+    if path.suffix.lower() == ".npz":
         from scipy import sparse
 
-        path = path.with_suffix(".npz")
-        sparse.save_npz(path, policy.sparse)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sparse.save_npz(path, policy.sparse)
+        except OSError as problem:
+            raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+    elif policy.size > DENSE_LIMIT:
+        raise InputFileError(f"{path}: a matrix of {policy.size} agents is written sparse, as .npz")
     else:
         write_table(path, {f"agent {k}": policy.A[:, k] for k in range(policy.size)})
 

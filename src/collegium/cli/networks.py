@@ -35,7 +35,7 @@ def read_policy(written: str, rule: str | None) -> Policy:
             raise PolicyError(f"there is no policy {rule!r}: choose one of {', '.join(POLICIES)}")
         return POLICIES[rule or "uniform"](read_graph(written))
     path = Path(written)
-    if not path.exists():
+    if not _exists(path):
         examples = ", ".join(example for _, example in FAMILIES.values())
         raise InputFileError(f"{written!r} is neither a topology nor a file. Topologies: {examples}")
     if rule is not None:
@@ -55,8 +55,10 @@ def read_graph(written: str) -> Graph:
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if equals:
+            if key.strip() in named:
+                raise GraphError(f"{key.strip()} is set twice in {written!r}")
             named[key.strip()] = _number(value, written, example)
-        elif re.fullmatch(r"\d+(x\d+)?", part.strip()) and not sizes:
+        elif re.fullmatch(r"[0-9]{1,18}(x[0-9]{1,18})?", part.strip()) and not sizes:
             sizes = [int(size) for size in part.strip().split("x")]
         else:
             raise GraphError(f"cannot read {part!r} in {written!r}: write {example}")
@@ -72,6 +74,13 @@ def read_graph(written: str) -> Graph:
 
 def _number(text: str, written: str, example: str) -> int | float:
     try:
-        return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)
+        return int(text) if re.fullmatch(r"\s*[+-]?[0-9]+\s*", text) else float(text)
     except ValueError:
         raise GraphError(f"{text!r} in {written!r} is not a number: write {example}") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long to be one
+        return False

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from collegium import protocol
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
-from collegium.cli.tables import Scores, read_scores, write_table
+from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
 from collegium.network import Run, collaborate
 from collegium.protocol import Rule
@@ -50,27 +50,30 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Let agents with these scores talk over a network, and see what they decide and what it costs."""
+    check_output(out)
+    if plot is not None:
+        from collegium import plots
+
+        plots.check_name(plot)
     table = read_scores(scores, labels)
-    if plot is not None and table.labels is None:
-        raise RuleError("--plot draws errors and needs labels: give --labels")
+    if plot is not None and (table.labels is None or not len(table.labels)):
+        raise RuleError("--plot draws errors and needs labels of at least one item: give --labels")
     if mailbox not in MAILBOXES:
         raise RuleError(f"there is no mailbox {mailbox!r}: choose {' or '.join(MAILBOXES)}")
     names = _classes(classes, table)
     built = read_policy(network, policy)
     spoken = read_rule(rule, bits, bound, table.values, rounds)
-    items = None if table.items is None else table.items.astype(str).tolist()
+    items = table.items
     run = collaborate(table.values, built, rounds, spoken, seed, items=items, mailbox=MAILBOXES[mailbox])
     errors = None if table.labels is None else run.errors(table.labels, names)
     if plot is not None and errors is not None:
-        from collegium import plots
-
         plots.save(plots.error_figure(errors, {}, f"{spoken} on {network}"), plot)
     if out is not None:
-        _write(out, run, items)
+        _write(out, run)
     if as_json:
-        typer.echo(json.dumps(_facts(run, errors)))
+        typer.echo(json.dumps(_facts(run, errors, _class_names(table, names)), allow_nan=False))
     else:
-        _print(run, errors, items, out, plot)
+        _print(run, errors, _class_names(table, names), out, plot)
 
 
 def read_rule(written: str, bits: int | None, bound: float | None, scores: Any, rounds: int) -> Rule:
@@ -110,12 +113,21 @@ def _classes(written: str | None, table: Scores) -> list[Any] | None:
         raise RuleError(f"--classes {written}: the labels are numbers, so the classes must be numbers") from None
 
 
-def _facts(run: Run, errors: Any) -> dict[str, Any]:
+def _class_names(table: Scores, names: list[Any] | None) -> list[str] | None:
+    """The labels of the classes +1 and -1, in this order."""
+    if table.labels is None or not len(table.labels):
+        return None
+    return [str(name) for name in (names or sorted(set(table.labels.tolist()), reverse=True))]
+
+
+def _facts(run: Run, errors: Any, classes: list[str] | None) -> dict[str, Any]:
     n, K = run.statistics.shape[1:]
     return {
         "agents": K,
         "items": n,
         "rounds": run.rounds,
+        "classes": classes,  # of the decisions +1 and -1
+        "item_names": run.items,
         "decisions": run.decisions().tolist(),
         "statistics": run.statistics[-1].tolist(),
         "errors": None if errors is None or not n else errors.tolist(),
@@ -124,15 +136,15 @@ def _facts(run: Run, errors: Any) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, run: Run, items: list[str] | None) -> None:
+def _write(path: Path, run: Run) -> None:
     n, K = run.statistics.shape[1:]
-    numbered = np.arange(n) if items is None or path.suffix == ".npy" else np.array(items)
+    numbered = np.arange(n) if run.items is None or path.suffix.lower() == ".npy" else np.array(run.items)
     columns = {"item": numbered} | {f"agent {k}": run.decisions()[:, k] for k in range(K)}
     write_table(path, columns | {"transmissions": run.transmissions, "bits": run.bits})
 
 
-def _print(run: Run, errors: Any, items: list[str] | None, out: Path | None, plot: Path | None) -> None:
-    console = Console(highlight=False)
+def _print(run: Run, errors: Any, classes: list[str] | None, out: Path | None, plot: Path | None) -> None:
+    console = Console(highlight=False, markup=False)
     n, K = run.statistics.shape[1:]
     console.print(str(run))
     if not n:
@@ -140,6 +152,8 @@ def _print(run: Run, errors: Any, items: list[str] | None, out: Path | None, plo
     decisions = run.decisions()
     agreed = (decisions == decisions[:, :1]).all(axis=1).mean()
     console.print(f"all {K} agents agree on {100 * agreed:.1f} % of the items")
+    if classes is not None:
+        console.print(f"+1 is {classes[0]}, -1 is {classes[1]}")
     if errors is not None:
         table = Table("round", "mean error", "best agent", "worst agent", title="error in %", title_justify="left")
         for t in sorted({t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, run.rounds) if t <= run.rounds}):
@@ -151,7 +165,7 @@ def _print(run: Run, errors: Any, items: list[str] | None, out: Path | None, plo
     if out is None and n * K <= 400:
         table = Table("item", *(f"agent {k}" for k in range(K)), title="decisions", title_justify="left")
         for i, row in enumerate(decisions):
-            table.add_row(str(i) if items is None else items[i], *(f"{label:+d}" for label in row))
+            table.add_row(str(i) if run.items is None else str(run.items[i]), *(f"{label:+d}" for label in row))
         console.print(table)
     elif out is None:
         console.print("decisions: --out FILE writes them all, --json prints them")

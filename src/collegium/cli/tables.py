@@ -1,6 +1,7 @@
 """Reading and writing the tables of the command line: CSV, NPY and Parquet, refused by name when they are not."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from collegium.errors import BackendError, InputFileError
 
 _ITEM_NAMES = ("item", "id")
 _LABEL_NAMES = ("label", "y")
+_ENDINGS = (".csv", ".npy", ".parquet")
 
 
 class Table(NamedTuple):
@@ -21,54 +23,70 @@ class Table(NamedTuple):
     path: Path
 
     def pop(self, names: tuple[str, ...]) -> tuple[NDArray[Any] | None, "Table"]:
-        """The first column of one of these names, and the table without it."""
-        for name in names:
-            if self.names is not None and name in self.names:
-                i = self.names.index(name)
-                others = [column for j, column in enumerate(self.columns) if j != i]
-                return self.columns[i], Table(self.names[:i] + self.names[i + 1 :], others, self.path)
+        """The first column of one of these names, whatever its case, and the table without it."""
+        own = self.names or []
+        for i, name in enumerate(own):
+            if name.lower() in names:
+                rest = [column for j, column in enumerate(self.columns) if j != i]
+                return self.columns[i], Table(own[:i] + own[i + 1 :], rest, self.path)
         return None, self
 
 
 class Scores(NamedTuple):
     values: NDArray[np.float64]
     labels: NDArray[Any] | None
-    items: NDArray[Any] | None
+    items: list[Any] | None
 
 
 def read_scores(path: Path, labels: str | None) -> Scores:
-    """Scores, one column per agent; a column `item` names the items, `label` (or the one named) is the class.
+    """Scores, one column per agent; a column `item` names the items, one called `label` or `y` is never a score.
 
-    `labels` may also be a file with one label per item.
+    `labels` names another column with the classes, or a file with one label per item.
     """
     table = read_table(path)
     items, table = table.pop(_ITEM_NAMES)
-    found: NDArray[Any] | None
-    if labels is None:
-        found, table = table.pop(_LABEL_NAMES)
-    else:
-        found, table = table.pop((labels,))
-        if found is None:
-            found = _labels_from_file(Path(labels), table)
-    return Scores(_numbers(table), found, items)
+    chosen: NDArray[Any] | None = None
+    if labels is not None:
+        chosen, table = table.pop((labels.lower(),))
+    own, table = table.pop(_LABEL_NAMES)
+    if labels is not None and chosen is None:
+        chosen = _labels_from_file(Path(labels), table, items)
+    return Scores(_numbers(table), own if labels is None else chosen, None if items is None else items.tolist())
 
 
-def _labels_from_file(path: Path, scores: Table) -> NDArray[Any]:
+def _labels_from_file(path: Path, scores: Table, items: NDArray[Any] | None) -> NDArray[Any]:
     if not path.exists():
         named = f"its columns are {', '.join(scores.names)}" if scores.names else "its columns have no names"
         raise InputFileError(f"--labels {path}: no such file, and no column of {scores.path.name} ({named})")
     table = read_table(path)
+    if table.names is not None and len(table.columns) == 1 and table.names[0].lower() not in _LABEL_NAMES:
+        # a list of classes as words: its first line is a label too
+        table = Table(None, [np.array([table.names[0], *table.columns[0].tolist()])], path)
+    named_items, table = table.pop(_ITEM_NAMES)
     found, rest = table.pop(_LABEL_NAMES)
     if found is None and len(rest.columns) == 1:
         found = rest.columns[0]
     if found is None:
         raise InputFileError(f"{path} must have one column, or one named label; it has {len(rest.columns)}")
-    return found
+    return found if named_items is None else _aligned(found, named_items, items, path)
+
+
+def _aligned(labels: NDArray[Any], named: NDArray[Any], items: NDArray[Any] | None, path: Path) -> NDArray[Any]:
+    """Labels in the order of the scores' items."""
+    if items is None:
+        raise InputFileError(f"{path} names its items, but the scores do not: add a column item to them")
+    place = {str(item): i for i, item in enumerate(named.tolist())}
+    missing = [item for item in items.tolist() if str(item) not in place]
+    if missing or len(place) < len(named):
+        raise InputFileError(
+            f"{path} has no label for item {missing[0]!r}" if missing else f"{path} names an item more than once"
+        )
+    return labels[[place[str(item)] for item in items.tolist()]]
 
 
 def read_matrix(path: Path) -> Any:
     """A matrix: CSV, NPY, Parquet, or scipy.sparse's NPZ."""
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         from scipy import sparse
 
         try:
@@ -80,43 +98,59 @@ def read_matrix(path: Path) -> Any:
 
 def read_table(path: Path) -> Table:
     """A table from a CSV (with or without a header), NPY or Parquet file."""
+    readers = dict(zip(_ENDINGS, (_read_csv, _read_npy, _read_parquet), strict=True))
     if not path.is_file():
-        raise InputFileError(f"{path}: no such file")
-    readers = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}
-    if path.suffix not in readers:
+        raise InputFileError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
+    if path.suffix.lower() not in readers:
         raise InputFileError(
-            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(readers)}"
+            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(_ENDINGS)}"
         )
     try:
-        return readers[path.suffix](path)
+        return readers[path.suffix.lower()](path)
     except OSError as problem:
         raise InputFileError(f"{path}: {problem.strerror or problem}") from None
 
 
 def _read_csv(path: Path) -> Table:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = next((line for line in file if line.strip()), "")
+            file.seek(0)
+            reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
+            rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except (UnicodeDecodeError, csv.Error):
         raise InputFileError(f"{path} is not a text file: is it really a CSV?") from None
-    first = text.lstrip().partition("\n")[0]
-    separator = max(",;\t", key=first.count)
-    rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(cell.strip() for cell in row)]
     if not rows:
         raise InputFileError(f"{path} is empty")
-    width = len(rows[0])
-    for number, row in enumerate(rows, 1):
+    width = len(rows[0][1])
+    for number, row in rows:
         if len(row) != width:
-            raise InputFileError(f"{path}: row {number} has {len(row)} cells, the first has {width}")
-    names = [cell.strip() for cell in rows[0]] if _is_header(rows[0]) else None
-    body = rows if names is None else rows[1:]
-    return Table(names, [_column([row[i] for row in body]) for i in range(width)], path)
+            raise InputFileError(f"{path}: line {number} has {len(row)} cells, the first has {width}")
+    names = _header(rows[0][1])
+    body = [row for _, row in (rows if names is None else rows[1:])]
+    return Table(names, [_column([row[i].strip() for row in body]) for i in range(width)], path)
+
+
+def _header(row: list[str]) -> list[str] | None:
+    """The names in the first row, if it holds names throughout, or one that means something here.
+
+    A row with a gap or a slip among numbers is data; an empty first name is the index that pandas writes.
+    """
+    cells = [cell.strip() for cell in row]
+    if len(cells) > 1 and not cells[0] and all(cell and not _is_number(cell) for cell in cells[1:]):
+        cells[0] = _ITEM_NAMES[0]
+    known = {*_ITEM_NAMES, *_LABEL_NAMES}
+    names = all(cell and not _is_number(cell) for cell in cells)
+    return cells if names or not known.isdisjoint(cell.lower() for cell in cells) else None
 
 
 def _read_npy(path: Path) -> Table:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError):
-        raise InputFileError(f"{path} is not a whole NPY file of plain numbers") from None
+        array = None
+    if not isinstance(array, np.ndarray):
+        raise InputFileError(f"{path} is not a whole NPY file of plain numbers")
     if array.ndim not in (1, 2):
         raise InputFileError(f"{path} holds an array of shape {array.shape}, not a table")
     return Table(None, array.T if array.ndim == 2 else array[None, :], path)
@@ -126,35 +160,39 @@ def _read_parquet(path: Path) -> Table:
     try:
         from pyarrow import lib, parquet
     except ImportError:
-        raise BackendError(
-            "Parquet files need an extra: pip install 'collegium[tables]'. CSV and NPY need nothing."
-        ) from None
+        raise BackendError("Parquet files need an extra: pip install 'collegium[tables]'. CSV and NPY don't.") from None
     try:
         table = parquet.read_table(path)
     except lib.ArrowException:
         raise InputFileError(f"{path} is not a whole Parquet file") from None
-    return Table(table.column_names, [column.to_numpy() for column in table.columns], path)
+    names = [_ITEM_NAMES[0] if name.startswith("__index_level_") else name for name in table.column_names]
+    return Table(names, [column.to_numpy() for column in table.columns], path)
+
+
+def check_output(path: Path | None, endings: tuple[str, ...] = _ENDINGS) -> None:
+    """Refuse a file name that could not be written later, before any work is done."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise InputFileError(f"cannot write {path}: the name must end in {', '.join(endings)}")
 
 
 def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     """Write named columns as CSV, NPY (values only) or Parquet, whichever the name says."""
+    check_output(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             with path.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(columns)
                 writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-        elif path.suffix == ".npy":
+        elif path.suffix.lower() == ".npy":
             np.save(path, np.column_stack(list(columns.values())))
-        elif path.suffix == ".parquet":
+        else:
             try:
                 from pyarrow import parquet, table
             except ImportError:
                 raise BackendError("Parquet files need an extra: pip install 'collegium[tables]'") from None
             parquet.write_table(table(columns), path)
-        else:
-            raise InputFileError(f"cannot write {path}: the name must end in .csv, .npy or .parquet")
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
@@ -163,31 +201,23 @@ def _numbers(table: Table) -> NDArray[np.float64]:
     if isinstance(table.columns, np.ndarray) and table.columns.dtype.kind in "fiub":
         return np.ascontiguousarray(table.columns.T, np.float64)
     for i, column in enumerate(table.columns):
-        if column.dtype.kind not in "fiub":
-            row = next((r for r, cell in enumerate(column.tolist()) if not _is_number(str(cell))), 0)
+        if column.dtype.kind not in "fiub" and len(column):
+            cells = column.tolist()
+            row = next((r for r, cell in enumerate(cells) if not _is_number(str(cell))), 0)
             name = f"column {table.names[i]!r}" if table.names else f"column {i}"
-            raise InputFileError(
-                f"{table.path}: {column.tolist()[row]!r} in {name}, row {row} of the data, is not a number"
-            )
-    return (
-        np.column_stack([column.astype(np.float64) for column in table.columns]) if table.columns else np.empty((0, 0))
-    )
+            kind = "text, not a number" if _is_number(str(cells[row])) else "not a number"
+            raise InputFileError(f"{table.path}: {cells[row]!r} in {name}, row {row} of the data, is {kind}")
+    if not len(table.columns):
+        raise InputFileError(f"{table.path} has no column of scores")
+    return np.column_stack([column.astype(np.float64) for column in table.columns])
 
 
 def _column(cells: list[str]) -> NDArray[Any]:
-    stripped = [cell.strip() for cell in cells]
-    if stripped and all(cell.lstrip("+-").isdigit() for cell in stripped):
-        return np.array([int(cell) for cell in stripped])
-    if all(_is_number(cell) for cell in stripped):
-        return np.array([float(cell) for cell in stripped])
-    return np.array(stripped)
-
-
-def _is_header(row: list[str]) -> bool:
-    """Names throughout, or one that means something here; a row with a gap or a slip among numbers is data."""
-    cells = [cell.strip() for cell in row]
-    known = {*_ITEM_NAMES, *_LABEL_NAMES}
-    return all(cell and not _is_number(cell) for cell in cells) or not known.isdisjoint(cells)
+    if cells and all(re.fullmatch(r"[+-]?[0-9]{1,18}", cell) for cell in cells):
+        return np.array([int(cell) for cell in cells])
+    if all(_is_number(cell) for cell in cells):
+        return np.array([float(cell) for cell in cells])
+    return np.array(cells)
 
 
 def _is_number(cell: str) -> bool:

@@ -10,12 +10,12 @@ from scipy import sparse
 from collegium.arguments import whole_number
 from collegium.errors import PolicyError
 from collegium.policy import spectrum
-from collegium.topology.base import DENSE_LIMIT, Graph
+from collegium.topology.base import DENSE_LIMIT, Frozen, Graph
 
 _SUM_TOLERANCE = 1e-9
 
 
-class Policy:
+class Policy(Frozen):
     r"""The combination policy of a network: $a_{\ell k}$ is the weight agent k gives to agent $\ell$.
 
     $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k}\, \lambda_{\ell,t-1}, \qquad \sum_\ell a_{\ell k} = 1 $$
@@ -136,6 +136,15 @@ class Policy:
         agents = "1 agent" if self.size == 1 else f"{self.size} agents"
         sigma = f", sigma_A = {self.slem:.4g}" if self.size <= 100 else ""  # else it takes a while to find
         return f"Policy({agents}, {self.links} links{sigma})"
+
+
+def require_graph(graph: Any) -> None:
+    """Refuse what is no graph, saying what to do with a matrix."""
+    if not isinstance(graph, Graph):
+        raise PolicyError(
+            f"a rule of weights wants a Graph such as topology.ring(12), got {type(graph).__name__}; "
+            "a matrix of weights is a policy already: Policy(A)"
+        )
 
 
 def _unpickled(graph: Graph, weights: NDArray[np.float64]) -> Policy:

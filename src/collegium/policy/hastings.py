@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collegium.errors import PolicyError
-from collegium.policy.base import Policy
+from collegium.policy.base import Policy, require_graph
 from collegium.policy.weights import complete_with_self_weight, require_undirected
 from collegium.topology.base import Graph
 
@@ -22,6 +22,7 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     >>> hastings(ring(4), [4, 3, 2, 1]).perron
     array([0.4, 0.3, 0.2, 0.1])
     """
+    require_graph(graph)
     require_undirected(graph, "hastings")
     try:
         wish = np.asarray(perron, np.float64)
@@ -32,6 +33,7 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     if not (np.isfinite(wish).all() and (wish > 0).all()):
         bad = int(np.flatnonzero(~(np.isfinite(wish) & (wish > 0)))[0])
         raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {bad} has {wish[bad]}")
+    wish = wish / wish.max()
     share = wish / wish.sum() / graph.neighbourhood_sizes
     k, l = graph.hearers, graph.indices
     given = np.minimum(share[k], share[l]) / (share[k] * graph.neighbourhood_sizes[k])

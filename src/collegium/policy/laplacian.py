@@ -4,7 +4,7 @@ import numpy as np
 
 from collegium.arguments import real_number
 from collegium.errors import PolicyError
-from collegium.policy.base import Policy
+from collegium.policy.base import Policy, require_graph
 from collegium.policy.weights import complete_with_self_weight
 from collegium.topology.base import Graph
 
@@ -23,6 +23,7 @@ def laplacian(graph: Graph, weight: float | None = None) -> Policy:
            [0.33333333, 0.33333333, 0.33333333],
            [0.        , 0.33333333, 0.66666667]])
     """
+    require_graph(graph)
     most = int(graph.neighbourhood_sizes.max())
     what = f"the edge weight, where an agent hears {most - 1} others,"
     weight = 1.0 / most if weight is None else weight

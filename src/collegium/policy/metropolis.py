@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from collegium.policy.base import Policy
+from collegium.policy.base import Policy, require_graph
 from collegium.policy.weights import complete_with_self_weight
 from collegium.topology.base import Graph
 
@@ -20,5 +20,6 @@ def metropolis(graph: Graph) -> Policy:
     >>> metropolis(star(3)).perron
     array([0.33333333, 0.33333333, 0.33333333])
     """
+    require_graph(graph)
     sizes = graph.neighbourhood_sizes
     return complete_with_self_weight(graph, 1.0 / np.maximum(sizes[graph.hearers], sizes[graph.indices]))

@@ -1,6 +1,6 @@
 """Uniform averaging."""
 
-from collegium.policy.base import Policy
+from collegium.policy.base import Policy, require_graph
 from collegium.topology.base import Graph
 
 
@@ -16,4 +16,5 @@ def uniform(graph: Graph) -> Policy:
     >>> uniform(star(3)).perron
     array([0.42857143, 0.28571429, 0.28571429])
     """
+    require_graph(graph)
     return Policy.from_weights(graph, 1.0 / graph.neighbourhood_sizes[graph.hearers])

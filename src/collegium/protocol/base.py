@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,8 +53,8 @@ class Rule(ABC):
         return 1.0
 
     def reach(self, rounds: int) -> float:
-        """The largest score, in absolute value, the rule can take for that many rounds."""
-        return math.inf
+        """The largest score, in absolute value, the rule can take for that many rounds without any overflow."""
+        return 1e300 / self.message_growth(rounds)
 
     @property
     def settings(self) -> Settings | None:

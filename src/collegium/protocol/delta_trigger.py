@@ -43,7 +43,8 @@ class DeltaTrigger(Rule):
     threshold: float
 
     def __post_init__(self) -> None:
-        real_number(self.threshold, "the threshold of DeltaTrigger", RuleError, at_least=0)
+        threshold = real_number(self.threshold, "the threshold of DeltaTrigger", RuleError, at_least=0)
+        object.__setattr__(self, "threshold", threshold)
 
     def init(self, score: float) -> Spoken:
         return Spoken(score, None)

@@ -46,8 +46,10 @@ class LabelStability(Rule):
     confidence: float
 
     def __post_init__(self) -> None:
-        whole_number(self.patience, "the patience of LabelStability", RuleError, at_least=1)
-        real_number(self.confidence, "the confidence of LabelStability", RuleError, at_least=0)
+        patience = whole_number(self.patience, "the patience of LabelStability", RuleError, at_least=1)
+        confidence = real_number(self.confidence, "the confidence of LabelStability", RuleError, at_least=0)
+        object.__setattr__(self, "patience", patience)
+        object.__setattr__(self, "confidence", confidence)
 
     def init(self, score: float) -> Settling:
         return Settling(score, 0, False)
@@ -70,4 +72,4 @@ class LabelStability(Rule):
     def settings(self) -> Settings:
         from collegium.kernels import Settings
 
-        return Settings(patience=int(self.patience), confidence=self.confidence)
+        return Settings(patience=self.patience, confidence=self.confidence)

@@ -45,13 +45,19 @@ class Quantised(Rule):
             raise RuleError(
                 f"Quantised wraps a rule that is not itself quantised, such as DeGroot(); got {self.rule!r}"
             )
-        whole_number(self.bits, "bits", RuleError, at_least=1, at_most=32)
-        real_number(self.bound, "the bound of Quantised", RuleError, above=0)
+        bits = whole_number(self.bits, "bits", RuleError, at_least=1, at_most=32)
+        bound = real_number(self.bound, "the bound of Quantised", RuleError, above=0)
+        if not 1e-290 <= bound <= 1e290:
+            raise RuleError(
+                f"a bound of {bound:g} leaves levels that cannot be told from zero or infinity: rescale the scores"
+            )
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "bound", bound)
 
     @property
     def levels(self) -> int:
         """L_b, how many values a message can take."""
-        return 1 << int(self.bits)
+        return 1 << self.bits
 
     def index(self, value: float, draw: float) -> int:
         """Which level `value` is sent as, 0 … levels-1, given a uniform draw: what goes on the wire."""
@@ -91,7 +97,7 @@ class Quantised(Rule):
 
     @property
     def message_bits(self) -> int:
-        return int(self.bits)
+        return self.bits
 
     @property
     def settings(self) -> Settings | None:

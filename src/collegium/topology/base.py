@@ -22,7 +22,25 @@ Indices = NDArray[np.int32]
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
-class Graph:
+MOST_AGENTS = 100_000_000
+"""More than this and not even the list of agents is a reasonable thing to hold."""
+
+
+def number_of_agents(K: Any, network: str) -> int:
+    """K as an int, or the sentence that says what a network's size may be."""
+    return whole_number(K, f"the number of agents of {network}", GraphError, at_least=1, at_most=MOST_AGENTS)
+
+
+class Frozen:
+    """Attributes are set once, on construction; a changed graph or policy is a new one."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"a {type(self).__name__} is frozen: build a new one instead of setting {name}")
+        super().__setattr__(name, value)
+
+
+class Graph(Frozen):
     """Agents 0…K-1 and the directed links between them.
 
     A link (l, k) means that agent k hears agent l. `neighbours(k)` is the paper's N_k: everybody k hears, k itself
@@ -49,8 +67,20 @@ class Graph:
         """Where to draw each agent, shape (K, 2), for the families that have a natural picture."""
         if self.size < 1:
             raise GraphError("a network needs at least one agent")
+        self._check()
         if self.positions is not None and self.positions.shape != (self.size, 2):
             raise GraphError(f"positions must have shape ({self.size}, 2), got {self.positions.shape}")
+
+    def _check(self) -> None:
+        ends, heard = self._indptr, self._indices
+        if ends[0] != 0 or ends[-1] != len(heard) or (np.diff(ends) < 0).any():
+            raise GraphError("indptr must rise from 0 to the number of indices")
+        if len(heard) and (heard.min() < 0 or heard.max() >= self.size):
+            raise GraphError(f"indices must name agents 0 to {self.size - 1}")
+        rising = np.diff(heard) > 0
+        rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(heard))] - 1] = True  # a new agent's list begins
+        if not rising.all():
+            raise GraphError("the agents each one hears must be listed in ascending order, each once")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Graph, (self._indptr, self._indices, self.positions)  # frozen again after pickling
@@ -67,7 +97,7 @@ class Graph:
         positions: ArrayLike | None = None,
     ) -> "Graph":
         """Links from `sources[i]` to `targets[i]`, repeated ones once; with self-loops everyone hears itself."""
-        size = whole_number(size, "the number of agents", GraphError, at_least=1)
+        size = number_of_agents(size, "a network")
         l, k = _agents(sources), _agents(targets)
         if l.shape != k.shape:
             raise GraphError(f"sources and targets must have the same length, got {len(l)} and {len(k)}")
@@ -120,8 +150,8 @@ class Graph:
 
     def neighbours(self, k: int) -> Indices:
         """N_k, ascending: whom agent k hears, itself included."""
-        if not 0 <= k < self.size:
-            raise GraphError(f"there is no agent {k}: agents are 0 to {self.size - 1}")
+        if not isinstance(k, (int, np.integer)) or not 0 <= k < self.size:
+            raise GraphError(f"there is no agent {k!r}: agents are 0 to {self.size - 1}")
         return self._indices[self._indptr[k] : self._indptr[k + 1]]
 
     @property

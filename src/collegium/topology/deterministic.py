@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from collegium.arguments import whole_number
 from collegium.errors import GraphError
-from collegium.topology.base import Graph
+from collegium.topology.base import Graph, number_of_agents
 
 
 def ring(K: int) -> Graph:
@@ -14,14 +14,14 @@ def ring(K: int) -> Graph:
     >>> ring(12)
     Graph(12 agents, 24 links, undirected, strongly connected)
     """
-    K = whole_number(K, "the number of agents of a ring", GraphError, at_least=1)
+    K = number_of_agents(K, "a ring")
     here = np.arange(K)
     return Graph.from_links(K, here, (here + 1) % K, undirected=True, positions=circle(K))
 
 
 def path(K: int) -> Graph:
     """Agents in a row, each hearing the ones beside it."""
-    K = whole_number(K, "the number of agents of a path", GraphError, at_least=1)
+    K = number_of_agents(K, "a path")
     here = np.arange(K)
     row = np.column_stack([here, np.zeros(K)])
     return Graph.from_links(K, here[:-1], here[1:], undirected=True, positions=row)
@@ -29,14 +29,14 @@ def path(K: int) -> Graph:
 
 def star(K: int) -> Graph:
     """Agent 0 in the middle hears everybody and is heard by everybody; the others hear only it."""
-    K = whole_number(K, "the number of agents of a star", GraphError, at_least=1)
+    K = number_of_agents(K, "a star")
     around = np.vstack([np.zeros((1, 2)), circle(K - 1)])
     return Graph.from_links(K, np.zeros(K - 1, np.int64), np.arange(1, K), undirected=True, positions=around)
 
 
 def complete(K: int) -> Graph:
     """Everybody hears everybody."""
-    K = whole_number(K, "the number of agents of a complete network", GraphError, at_least=1)
+    K = number_of_agents(K, "a complete network")
     if K > 20_000:
         raise GraphError(
             f"a complete network of {K} agents has {K * (K - 1)} links, too many to hold: use erdos_renyi(K, links=…)"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from collegium.arguments import real_number, whole_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, distinct, seed64, stream, uniforms
-from collegium.topology.base import Graph
+from collegium.topology.base import Graph, number_of_agents
 from collegium.topology.deterministic import circle
 
 _DRAWS = 1_000
@@ -29,7 +29,7 @@ def erdos_renyi(K: int, links: int | None = None, *, p: float | None = None, see
     >>> g == erdos_renyi(12, links=24, seed=7)
     True
     """
-    K = whole_number(K, "the number of agents of an Erdős–Rényi network", GraphError, at_least=1)
+    K = number_of_agents(K, "an Erdős–Rényi network")
     if (links is None) == (p is None):
         raise GraphError("erdos_renyi wants either links=… (exactly that many) or p=… (the chance of each link)")
     key = seed64(seed)

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from collegium.arguments import real_number, whole_number
+from collegium.arguments import real_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, seed64, uniforms
-from collegium.topology.base import Graph
+from collegium.topology.base import Graph, number_of_agents
 
 _DRAWS = 1000
 
@@ -23,7 +23,7 @@ def geometric(K: int, radius: float | None = None, *, seed: Seed = 0) -> Graph:
     """
     from scipy.spatial import cKDTree  # slow to import, and only this family needs it
 
-    K = whole_number(K, "the number of agents of a geometric network", GraphError, at_least=1)
+    K = number_of_agents(K, "a geometric network")
     radius = math.sqrt(2 * math.log(max(K, 2)) / K) if radius is None else radius
     radius = real_number(radius, "the radius", GraphError, above=0)
     key = seed64(seed)
