@@ -29,13 +29,13 @@ def network_figure(policy: Policy, title: str) -> Any:
     spacing, reach = _spacing(places), _limits(axes, places)
     radius = float(np.clip(0.3 * spacing / reach * 330, 1.5, 12))  # in points: about 330 across the axes
     both = graph.is_undirected
-    faint = float(np.clip(120 / max(graph.links, 1), 0.1, 1.0))
+    faint = float(np.clip(6 * policy.size / max(graph.links, 1), 0.1, 1.0))
     for l, k in zip(graph.indices.tolist(), graph.hearers.tolist(), strict=True):
         if l == k or (both and l > k):
             continue
         along = np.abs(places[k] - places[l])
         passes_others = along.min() < 1e-9 and along.max() > 1.5 * spacing  # a straight line would run through agents
-        bend = 0.25 if passes_others else 0.0 if both else 0.08
+        bend = 0.18 if passes_others else 0.0 if both else 0.08
         axes.add_patch(
             FancyArrowPatch(
                 tuple(places[l]),
@@ -48,6 +48,7 @@ def network_figure(policy: Policy, title: str) -> Any:
                 color=GREY,
                 alpha=faint,
                 linewidth=1.0,
+                clip_on=False,
             )
         )
     dots = axes.scatter(
@@ -68,17 +69,18 @@ def network_figure(policy: Policy, title: str) -> Any:
 
 
 def _spacing(places: NDArray[np.float64]) -> float:
-    """The smallest distance between two agents."""
+    """How far from its nearest neighbour an agent typically is."""
     if len(places) < 2:
         return 1.0
     apart = np.linalg.norm(places[:, None] - places[None], axis=2)
-    return float(apart[~np.eye(len(places), dtype=bool)].min()) or 1.0
+    np.fill_diagonal(apart, np.inf)
+    return float(np.median(apart.min(axis=1))) or 1.0
 
 
 def _limits(axes: Any, places: NDArray[np.float64]) -> float:
     """Give every agent room, also where all lie on a line; returns the width shown."""
     centre, half = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0) / 2
-    margin = 0.14 * max(float(half.max()), 1.0)
+    margin = 0.2 * max(float(half.max()), 1.0)
     half = np.maximum(half + margin, 0.3 * max(float(half.max()), 1.0))
     axes.set_xlim(centre[0] - half[0], centre[0] + half[0])
     axes.set_ylim(centre[1] - half[1], centre[1] + half[1])

@@ -140,9 +140,10 @@ def test_networks_whose_eigenvalues_are_not_found_still_have_the_rest(cli):
     assert facts["slem"] is None or 0.9 < facts["slem"] < 1
 
 
-def test_brackets_in_names_are_shown_as_they_are(cli, tmp_path):
-    np.save(tmp_path / "A[red].npy", policy.uniform(topology.ring(3)).A)
-    assert "A[red].npy" in cli("network", tmp_path / "A[red].npy").out
+def test_brackets_in_names_are_shown_as_they_are(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("A[red].npy", policy.uniform(topology.ring(3)).A)
+    assert "A[red].npy" in cli("network", "A[red].npy").out
     (tmp_path / "s.csv").write_text("item,a,b,c\n[/],1,2,3\n")
     assert "[/]" in cli("simulate", tmp_path / "s.csv", "ring:3").out
 
