@@ -156,7 +156,7 @@ def collaborate(
 ) -> Run:
     """Let the agents of a network talk about n items for some rounds.
 
-    scores: shape (n, K), agent k's local statistic for each item, positive for the first class.
+    scores: shape (n, K), agent k's local statistic for each item, positive where it favours class +1.
     policy: who hears whom and how much it counts.
     rule: what agents say and how they listen, see `collegium.protocol`.
     rng: a seed or generator for rules that draw; the same seed gives the same numbers everywhere.
