@@ -13,6 +13,7 @@ from collegium import collaborate, kernels, policy, protocol, sweep, topology
 from collegium.errors import CollegiumError, LabelError, PolicyError, RuleError, ScoreError
 from collegium.network import admit, by_agents
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, SocialLearning
+from collegium.protocol.base import Averaged
 from collegium.randomness import child
 from helpers import MAILBOXES, POLICIES, RULES, Stubborn, scores
 
@@ -313,3 +314,21 @@ def test_mixed_sweeps_share_only_what_they_may(monkeypatch):
 def test_rounds_that_were_not_recorded(round):
     with pytest.raises(RuleError, match="is not recorded"):
         collaborate(np.ones((2, 3)), RING_3, 2).decisions(round)
+
+
+class Halving(DeGroot):
+    """Changes what it inherits, so DeGroot's own array path is not its own."""
+
+    def absorb(self, state, inbox, weights):
+        return Averaged(super().absorb(state, inbox, weights).statistic / 2)
+
+
+@pytest.mark.parametrize("rule", [Halving(), Quantised(Halving(), 8, 2.0)])
+def test_a_changed_rule_does_not_run_on_its_parents_kernel(rule):
+    x, y = scores(6, 3), [1, -1] * 3
+    run = collaborate(x, RING_3, 5, rule)
+    slow = by_agents(admit(x, RING_3, 5, [rule], 0, "all", None, protocol.HoldLast()), rule)
+    np.testing.assert_array_equal(run.statistics, slow.statistics)
+    assert np.abs(run.statistics[-1]).max() < np.abs(x).max() / 16
+    expected = collaborate(x, RING_3, 5, rule, child(0, 0)).errors(y)
+    np.testing.assert_array_equal(sweep(x, RING_3, [rule], y, 5).errors[0, 0], expected)

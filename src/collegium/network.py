@@ -216,7 +216,7 @@ def sweep(
     signs = to_signs(y, len(job.scores), classes).astype(np.float64)
     if not len(job.scores):
         raise ScoreError("sweep averages over items, but there are none")
-    settings = [rule.settings for rule in rules]
+    settings = [rule.own_settings for rule in rules]
     seeds = [child(job.seed, m) for m in range(realisations)]
     known = [one for one in settings if one is not None]
     if len(known) < len(rules) or type(mailbox) not in (HoldLast, Renormalise):

@@ -63,11 +63,23 @@ class Rule(ABC):
 
     def arrays(self, job: Job) -> Outcome | None:
         """The array path: the whole job at once, equal to the agents' view number for number; None if there is none."""
-        if self.settings is None:
+        settings = self.own_settings
+        if settings is None:
             return None
         from collegium import kernels
 
-        return kernels.run(job.arrays(), self.settings)
+        return kernels.run(job.arrays(), settings)
+
+    @property
+    def own_settings(self) -> Settings | None:
+        """`settings`, unless they are inherited by a class that changed what they stand for."""
+        changed = {"init", "emit", "absorb", "statistic", "sent"}
+        for kind in type(self).__mro__:
+            if "settings" in vars(kind):
+                return self.settings
+            if not changed.isdisjoint(vars(kind)):
+                return None
+        return None
 
 
 class Averaged(NamedTuple):

@@ -101,5 +101,5 @@ class Quantised(Rule):
 
     @property
     def settings(self) -> Settings | None:
-        inner = self.rule.settings
+        inner = self.rule.own_settings
         return None if inner is None else inner._replace(levels=self.levels, bound=self.bound)
