@@ -31,6 +31,11 @@ def test_every_public_name_is_there():
     assert set(collegium.__all__) <= set(dir(collegium))
 
 
+def test_modules_named_in_the_documentation_are_reached_from_the_package():
+    code = "import collegium; print(collegium.randomness.child(0, 1))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
 def test_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         collegium.nonsense  # noqa: B018

@@ -27,7 +27,7 @@ _HOMES = {
     "collaborate": "network",
     "sweep": "network",
 }
-_MODULES = ("corruption", "errors", "policy", "protocol", "topology")
+_MODULES = ("checks", "corruption", "errors", "network", "policy", "protocol", "randomness", "topology")
 
 __all__ = [
     "CollegiumError",

@@ -196,6 +196,11 @@ def test_numbered_columns_are_a_header_beside_a_known_name(cli, tmp_path):
     ]
 
 
+def test_names_without_scores_are_refused(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("'1','2','3'\n")
+    assert "but no scores" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err
+
+
 def test_nan_scores_name_agent_and_item(cli, tmp_path):
     (tmp_path / "s.csv").write_text("1,2,3\n1,nan,3\n")
     assert "agent 1, 1 of 2 items (first: item 1)" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err

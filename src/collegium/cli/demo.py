@@ -40,7 +40,7 @@ def demo(
     from collegium import plots
 
     plots.check_name(plot)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     patches, y = _patches()
     network = policy.uniform(topology.erdos_renyi(len(patches), links=24, seed=7))
     console.print(
@@ -50,9 +50,8 @@ def demo(
     )
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
-    with threadpool_limits(
-        1
-    ):  # on nine-pixel problems the threads of a linear algebra library only wait for each other
+    # On nine-pixel problems the threads of a linear algebra library only wait for each other.
+    with threadpool_limits(1):
         for one in track(seeds, "training and talking", console=console, transient=True):
             repetition, run = _repeat(patches, y, network, np.random.default_rng(one))
             runs.append(repetition)

@@ -44,6 +44,8 @@ def read_scores(path: Path, labels: str | None) -> Scores:
     `labels` names another column with the classes, or a file with one label per item.
     """
     table = read_table(path)
+    if table.names is not None and path.suffix.lower() == ".csv" and not len(table.columns[0]):
+        raise InputFileError(f"{path} has a line of names, {', '.join(table.names[:3])} …, but no scores")
     items, table = table.pop(_ITEM_NAMES)
     chosen: NDArray[Any] | None = None
     if labels is not None:
