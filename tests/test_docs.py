@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def run(script: Path, folder: Path) -> None:
+def assert_runs(script: Path, folder: Path) -> None:
     ended = subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
@@ -23,12 +23,12 @@ def test_blocks_run(page, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     script = tmp_path / f"{page.stem}.py"
     script.write_text("\n".join(blocks))
-    run(script, tmp_path)
+    assert_runs(script, tmp_path)
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(script, tmp_path):
-    run(script, tmp_path)
+    assert_runs(script, tmp_path)
 
 
 def test_every_citation_has_an_entry():
