@@ -36,7 +36,7 @@ _LARGE = 500_000  # products in a round from which it is worth sharing out the a
 _SHARED = 4_000_000  # doubles a sweep may keep of the rounds its rules share
 _THREAD_WORTH = 200_000  # products below which a second thread costs more than it brings
 
-_ALWAYS, _DELTA, _LABEL = 0, 1, 2
+_ALWAYS, _DELTA, _LABEL = 0, 1, 2  # what may keep an agent silent: nothing, a small change, a settled label
 
 
 class Settings(NamedTuple):
@@ -275,7 +275,7 @@ def _emit(
     accumulate, trigger, limit, patience, levels, bound, scale, half_step = rule
     width = x.shape[1]
     top = levels - 1.0
-    always = first or trigger == 0
+    always = first or trigger == _ALWAYS
     marked = fired.shape[0] > 1  # else one row, which stays in the first-level cache
     scratch, outgoing, hashes = np.empty(width), np.empty(width), np.empty(width, np.uint32)
     transmissions = 0
@@ -306,7 +306,7 @@ def _emit(
         # What goes out is written apart from what went out: a conditional store in place would be a masked one, which
         # some processors do lane by lane.
         heard = 0
-        if trigger == 1:
+        if trigger == _DELTA:
             for i in range(width):
                 speaking = 1.0 if abs(own[i] - said[i]) > limit else 0.0
                 new, old = message[i], said[i]
@@ -429,7 +429,7 @@ def _block(
     """
     items, K = hi - lo, scores.shape[1]
     accumulate, trigger, levels = rule[0], rule[1], rule[4]
-    plain = trigger == 0 and not accumulate and levels == 0 and hold
+    plain = trigger == _ALWAYS and not accumulate and levels == 0 and hold
     width = _width(items)
     start = np.zeros((K, width))
     for k in range(K):
@@ -474,7 +474,7 @@ def _block(
                 moving = now > 0 or not hold or broadcast == 0
             if moving:
                 _combine(0, K, sent, fired, following, hold, indptr, indices, weights)
-                if trigger == 2:
+                if trigger == _LABEL:
                     _settle(0, K, x, following, streak)
                 x, following = following, x
         if keep:

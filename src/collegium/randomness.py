@@ -5,7 +5,7 @@ a live network agree bit for bit whatever the order, and array code draws for ma
 does not depend on a library's version, so a seed means the same numbers everywhere.
 
 Two stages, because 64-bit products do not vectorise on common processors: `item_keys` and `sender_salts` are
-64-bit mixes (splitmix64) computed once per item and once per (agent, round); `collegium.kernels` and `uniform`
+64-bit mixes (splitmix64) computed once per item and once per (agent, round); `collegium.kernels` and `Draws`
 join one of each with a 32-bit finaliser (lowbias32).
 """
 

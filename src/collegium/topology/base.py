@@ -26,9 +26,9 @@ MOST_AGENTS = 100_000_000
 """More than this and not even the list of agents is a reasonable thing to hold."""
 
 
-def number_of_agents(K: Any, network: str) -> int:
+def number_of_agents(K: Any, network: str, at_least: int = 1) -> int:
     """K as an int, or the sentence that says what a network's size may be."""
-    return whole_number(K, f"the number of agents of {network}", GraphError, at_least=1, at_most=MOST_AGENTS)
+    return whole_number(K, f"the number of agents of {network}", GraphError, at_least=at_least, at_most=MOST_AGENTS)
 
 
 class Frozen:

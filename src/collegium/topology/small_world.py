@@ -8,7 +8,7 @@ import numpy as np
 from collegium.arguments import real_number, whole_number
 from collegium.errors import GraphError
 from collegium.randomness import Seed, child, seed64, uniforms
-from collegium.topology.base import MOST_AGENTS, Graph
+from collegium.topology.base import Graph, number_of_agents
 from collegium.topology.deterministic import circle
 
 _DRAWS = 100
@@ -22,7 +22,7 @@ def small_world(K: int, neighbours: int = 4, rewire: float = 0.1, *, seed: Seed 
     >>> small_world(20, neighbours=4, rewire=0.2, seed=3)
     Graph(20 agents, 80 links, undirected, strongly connected)
     """
-    K = whole_number(K, "the number of agents of a small world", GraphError, at_least=3, at_most=MOST_AGENTS)
+    K = number_of_agents(K, "a small world", at_least=3)
     neighbours = whole_number(neighbours, "neighbours", GraphError, at_least=2, at_most=K - 1)
     if neighbours % 2:
         raise GraphError(f"neighbours must be even, half of them on each side of the ring; got {neighbours}")
