@@ -6,23 +6,36 @@ ifneq ($(wildcard ../shared/data),)
 export COLLEGIUM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format lint types contract docs bench constraints clean
+# Blender for the tests of `collegium data render`, in an environment of its own; without it they are skipped.
+BLENDER := .blender/blender/complete
+PACKAGES := libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libsm6 libice6 libgl1
+
+.PHONY: help demo test check format lint types contract docs bench system constraints clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 # Debian ships venv without ensurepip unless python3-venv is installed: the pip at hand installs into .venv instead.
+# PyTorch comes first and alone: asked for in a range beside others, it brings gigabytes for graphics cards.
+PIP := $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
 	@echo "installing into .venv …"
-	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@$(PIP) torch==2.13.0
+	@$(PIP) -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 demo: $(STAMP) ## install, then nine classifiers decide together on handwritten digits
 	$(BIN)/collegium demo
 
-test: $(STAMP) ## every test
-	$(BIN)/pytest
+test: $(STAMP) $(BLENDER) ## every test
+	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) $(BIN)/pytest
+
+$(BLENDER): | $(STAMP)
+	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender
+
+system: ## install the Debian packages that Blender needs, if they are missing
+	@dpkg-query -W $(PACKAGES) >/dev/null 2>&1 || (apt-get update && apt-get install -y --no-install-recommends $(PACKAGES))
 
 check: lint types contract test docs ## everything that must pass before a change lands
 
@@ -48,10 +61,11 @@ bench: $(STAMP) ## measure speed as ratios inside one run
 
 constraints: ## renew constraints.txt with today's versions; run it with the oldest Python to be supported
 	rm -rf .venv && $(PYTHON) -m venv --without-pip .venv
-	$(PYTHON) -m pip --python $(BIN)/python install --quiet -e '.[dev,docs]'
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev,docs]'
 	@head -n 1 constraints.txt > constraints.new
 	$(PYTHON) -m pip --python $(BIN)/python freeze --exclude-editable >> constraints.new
 	mv constraints.new constraints.txt
 
 clean: ## remove the environment and what was built
-	rm -rf .venv site out
+	rm -rf .venv .blender site out

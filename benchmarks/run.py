@@ -12,8 +12,9 @@ import machine
 import quantised
 import startup
 import stopping
+import training
 
-ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks)}
+ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks, training)}
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collegium import policy, protocol, topology
+from collegium.data import Dataset
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
 from collegium.protocol.base import Averaged, weighted_sum
 
@@ -57,3 +58,13 @@ class Stubborn(Rule):
 
     def statistic(self, state):
         return state.statistic
+
+
+def tiny_images(n: int, K: int, seed: int = 0) -> Dataset:
+    """n noisy 8×8 pictures in bytes, both classes in turn, that K agents see alike but for the noise: +1 is brighter
+    in the upper half, -1 in the lower."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 2, -1, 1)
+    tilt = 30 * y[:, None, None] * np.where(np.arange(8) < 4, 1, -1)[:, None]
+    views = [np.clip(128 + tilt + rng.normal(0, 40, (n, 8, 8)), 0, 255).astype(np.uint8) for _ in range(K)]
+    return Dataset(views, y, ("up", "down"), tuple(f"eye {k}" for k in range(K)), source="tiny images")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from collegium import corruption, errors, policy, protocol, topology
-    from collegium.checks import check_policy, check_rule
+    from collegium import agents, corruption, data, errors, policy, protocol, topology
+    from collegium.checks import check_model, check_policy, check_rule
     from collegium.errors import CollegiumError
     from collegium.network import Run, Sweep, collaborate, sweep
     from collegium.policy import Policy
+    from collegium.team import Team
     from collegium.topology import Graph
 
 _HOMES = {
@@ -22,12 +23,25 @@ _HOMES = {
     "Policy": "policy",
     "Run": "network",
     "Sweep": "network",
+    "Team": "team",
+    "check_model": "checks",
     "check_policy": "checks",
     "check_rule": "checks",
     "collaborate": "network",
     "sweep": "network",
 }
-_MODULES = ("checks", "corruption", "errors", "network", "policy", "protocol", "randomness", "topology")
+_MODULES = (
+    "agents",
+    "checks",
+    "corruption",
+    "data",
+    "errors",
+    "network",
+    "policy",
+    "protocol",
+    "randomness",
+    "topology",
+)
 
 __all__ = [
     "CollegiumError",
@@ -35,10 +49,14 @@ __all__ = [
     "Policy",
     "Run",
     "Sweep",
+    "Team",
+    "agents",
+    "check_model",
     "check_policy",
     "check_rule",
     "collaborate",
     "corruption",
+    "data",
     "errors",
     "policy",
     "protocol",

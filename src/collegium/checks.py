@@ -1,4 +1,4 @@
-"""Conformance suites anybody can run on their own parts: `check_rule` and `check_policy`.
+"""Conformance suites anybody can run on their own parts: `check_rule`, `check_policy` and `check_model`.
 
 Each runs a list of small checks and raises `CheckError` with the first that fails, in words an outsider
 understands; what passed is returned.
@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from collegium import topology
 from collegium.errors import CheckError, CollegiumError
+from collegium.labels import to_signs
 from collegium.network import Job, admit, by_agents
 from collegium.policy import Policy, metropolis, uniform
 from collegium.protocol import HoldLast, Mailbox, Renormalise, Rule
 
 _ROUNDS = 12
 _ITEMS = 7
+_EXAMPLES = 64
+# A float32 network sums a thousand products or so per output, in an order that depends on the size of the batch.
+_ROUNDING = 1024 * float(np.finfo(np.float32).eps)
 
 
 def check_rule(rule: Rule, policy: Policy | None = None) -> list[str]:
@@ -79,14 +84,57 @@ def check_policy(policy: Policy) -> list[str]:
     return ["columns sum to one", "perron is fixed", "rounds converge to the perron average", "pickles"]
 
 
-def _attempt(check: Callable[..., None], rule: Rule, *arguments: Any) -> None:
-    """Run a check; whatever a stranger's rule throws becomes a sentence that says during what."""
+def check_model(model: Any, view: ArrayLike | None = None, y: ArrayLike | None = None) -> list[str]:
+    """Check that a model keeps the promises a `Team` relies on; returns what was checked.
+
+    `model` is a `Model`, or anything `collegium.agents.as_model` takes; it is cloned, never fitted itself. With a
+    view and its labels y it is fitted on these. With a view alone, or none, it is fitted on an easy problem made
+    here, of the form of that view (its item shape and type; six numbers per item if there is none).
+    A model that was fitted elsewhere needs a view to score, and its sign is checked only where y is given.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> check_model(LogisticRegression())[-1]
+    'score is larger for +1'
+    """
+    from collegium.agents.adapt import as_model  # here, as it brings in scikit-learn
+    from collegium.agents.base import Model
+
+    model = as_model(model)
+    prefit = getattr(type(model), "fit", None) is Model.fit
+    view, y = _problem(model, view, y, prefit)
+    _attempt(_clones, model)
+    passed = [_title(_clones)]
+    fitted = model if prefit else _fresh(model)
+    if not prefit:
+        _attempt(_fits, fitted, view, y)
+        passed.append(_title(_fits))
+    for check in (
+        _gives_one_finite_number_per_item,
+        _gives_the_same_scores_twice,
+        _scores_each_item_by_itself,
+        _scores_one_item_and_none,
+    ):
+        _attempt(check, fitted, view)
+        passed.append(_title(check))
+    if not prefit:
+        _attempt(_learns_the_same_again, fitted, _fresh(model), view, y)
+        passed.append(_title(_learns_the_same_again))
+    if y is not None:
+        _attempt(_score_points_to_plus_one, fitted, None if prefit else _fresh(model), view, y)
+        reached = _gap(fitted, view, y) > 0
+        passed.append("score is larger for +1" if reached else "score moves towards +1, too slowly to get there")
+    return passed
+
+
+def _attempt(check: Callable[..., None], part: Any, *arguments: Any) -> None:
+    """Run a check; whatever a stranger's part throws becomes a sentence that says during what."""
     try:
-        check(rule, *arguments)
+        check(part, *arguments)
     except CheckError:
         raise
     except Exception as problem:
-        raise CheckError(f"{rule} failed the check '{_title(check)}': {type(problem).__name__}: {problem}") from problem
+        name = str(part) if isinstance(part, Rule) else type(part).__name__  # a broken model cannot even be written
+        raise CheckError(f"{name} failed the check '{_title(check)}': {type(problem).__name__}: {problem}") from problem
 
 
 def _is_frozen(rule: Rule) -> None:
@@ -175,6 +223,160 @@ def _job(rule: Rule, policy: Policy, mailbox: Mailbox, rounds: int = _ROUNDS) ->
         return admit(bound * grid, policy, rounds, [rule], 5, "all", None, mailbox)
     except CollegiumError as refusal:
         raise CheckError(f"{rule} was refused at the door: {refusal}") from refusal
+
+
+def _problem(
+    model: Any, view: ArrayLike | None, y: ArrayLike | None, prefit: bool
+) -> tuple[NDArray[Any], NDArray[np.int8] | None]:
+    """The view and labels to try the model on, as given or made here."""
+    if view is None and (prefit or y is not None):
+        why = f"{type(model).__name__} was fitted elsewhere" if prefit else "labels alone say nothing"
+        raise CheckError(f"{why}: pass a view with some items it can score")
+    form = np.zeros((_EXAMPLES, 6)) if view is None else np.asarray(view)
+    _expect(form.ndim > 0, "a view is an array whose first axis is the items; got a single value")
+    if y is None and not prefit:
+        return _easy_problem(form)
+    _expect(len(form) >= 4, f"at least four items are needed to check a model, the view has {len(form)}")
+    return form, None if y is None else to_signs(y, len(form))
+
+
+def _easy_problem(form: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]]:
+    """Two classes far apart in every number of an item, and more so in the first than in the last."""
+    _expect(form.dtype.kind in "fiu", f"no easy problem can be made of type {form.dtype}: pass the labels y too")
+    shape = form.shape[1:]
+    y = np.where(np.arange(_EXAMPLES) % 2, 1, -1).astype(np.int8)
+    strength = np.linspace(1.5, 0.5, math.prod(shape)).reshape(shape)
+    noise = np.random.default_rng(0).normal(size=(_EXAMPLES, *shape))
+    values = np.multiply.outer(y, strength) + noise / 2
+    if form.dtype.kind != "f":  # brightness: such numbers fit into any whole type
+        values = np.clip(64 + 24 * values, 0, 127)
+    return values.astype(form.dtype), y
+
+
+def _fresh(model: Any) -> Any:
+    """A clone whose every random_state that was left open is 0."""
+    from sklearn.base import clone
+
+    copy = clone(model)
+    seeds = [name for name, value in copy.get_params().items() if name.endswith("random_state") and value is None]
+    return copy.set_params(**dict.fromkeys(seeds, 0)) if seeds else copy
+
+
+def _clones(model: Any) -> None:
+    name = type(model).__name__
+    for method in ("get_params", "set_params"):
+        _expect(
+            callable(getattr(model, method, None)),
+            f"{name} has no {method}: derive it from collegium.agents.Model, with settings as arguments of __init__",
+        )
+    copy = _fresh(model)
+    _expect(type(copy) is type(model), f"a clone of {name} is a {type(copy).__name__}")
+    _expect(copy is not model, f"a clone of {name} must be another object: Team fits clones, never what it was given")
+
+
+def _fits(model: Any, view: NDArray[Any], y: NDArray[np.int8]) -> None:
+    name, given, labels = type(model).__name__, view.copy(), y.copy()
+    try:
+        returned = model.fit(given, labels)
+    except Exception as problem:
+        raise CheckError(
+            f"{name} cannot be fitted on a view of shape {view.shape}, type {view.dtype}: {type(problem).__name__}: "
+            f"{problem}. If it wants another form, pass such a view to check_model"
+        ) from problem
+    _expect(returned is model, f"{name}.fit must return self, it returned {type(returned).__name__}")
+    _expect(_equal(given, view), f"{name}.fit changes the view it is given: work on a copy")
+    _expect(_equal(labels, y), f"{name}.fit changes the labels it is given: work on a copy")
+
+
+def _gives_one_finite_number_per_item(model: Any, view: NDArray[Any]) -> None:
+    name, given = type(model).__name__, view.copy()
+    scores, n = model.scores(given), len(view)
+    _expect(
+        isinstance(scores, np.ndarray) and scores.dtype.kind == "f",
+        f"{name}.scores must return a NumPy array of floats, it returned {_kind(scores)}",
+    )
+    _expect(scores.shape == (n,), f"{name}.scores must have shape ({n},) for {n} items, it has {scores.shape}")
+    bad = np.flatnonzero(~np.isfinite(scores))
+    first = int(bad[0]) if len(bad) else 0
+    _expect(not len(bad), f"{name}.scores must be finite: {len(bad)} of {n} are not (first: item {first})")
+    _expect(_equal(given, view), f"{name}.scores changes the view it is given: work on a copy")
+
+
+def _gives_the_same_scores_twice(model: Any, view: NDArray[Any]) -> None:
+    _close(
+        model.scores(view),
+        model.scores(view),
+        f"{type(model).__name__} gives other scores when asked twice: is it in training mode, or drawing numbers?",
+    )
+
+
+def _scores_each_item_by_itself(model: Any, view: NDArray[Any]) -> None:
+    some = np.arange(len(view))[::-3]
+    _close(
+        model.scores(view)[some],
+        model.scores(view[some]),
+        f"{type(model).__name__} scores an item differently in other company: learn nothing from the view it scores",
+    )
+
+
+def _scores_one_item_and_none(model: Any, view: NDArray[Any]) -> None:
+    name = type(model).__name__
+    alone = np.asarray(model.scores(view[:1]))
+    _expect(alone.shape == (1,), f"{name}.scores must have shape (1,) for one item, it has {alone.shape}")
+    _close(model.scores(view)[:1], alone, f"{name} scores an item differently when it comes alone")
+    nothing = np.asarray(model.scores(view[:0]))
+    _expect(nothing.shape == (0,), f"{name}.scores must have shape (0,) for zero items, it has {nothing.shape}")
+
+
+def _learns_the_same_again(fitted: Any, unfitted: Any, view: NDArray[Any], y: NDArray[np.int8]) -> None:
+    _close(
+        fitted.scores(view),
+        unfitted.fit(view.copy(), y.copy()).scores(view),
+        f"{type(fitted).__name__} gives other scores when fitted again on the same: draw only from random_state",
+    )
+
+
+def _score_points_to_plus_one(fitted: Any, unfitted: Any, view: NDArray[Any], y: NDArray[np.int8]) -> None:
+    """The score is larger for +1; or, for a slow learner, larger than had it been fitted on the opposite labels.
+
+    The comparison with a twin fitted on the opposite also finds swapped outputs where luck hides them.
+    """
+    name, gap = type(fitted).__name__, _gap(fitted, view, y)
+    opposite = gap if unfitted is None else _gap(unfitted.fit(view.copy(), -y), view, y)
+    # rounding may move the score of a model that learns nothing
+    slack = _ROUNDING * (1 + float(np.abs(fitted.scores(view)).max()))
+    learned = abs(gap - opposite) > slack
+    _expect(
+        gap > opposite if learned else gap > 0,
+        f"the mean score of {name} for +1 exceeds that for -1 by {gap:.4g}"
+        + (f", and by {opposite:.4g} when it is fitted on the opposite labels" if unfitted is not None else "")
+        + ": it must be the larger one, and positive where the model believes in it. "
+        + (
+            "Does it learn from its labels?" if unfitted is not None and not learned else "Are its two outputs swapped?"
+        ),
+    )
+
+
+def _gap(model: Any, view: NDArray[Any], y: NDArray[np.int8]) -> float:
+    """By how much the mean score of +1 exceeds that of -1."""
+    scores = model.scores(view)
+    return float(scores[y > 0].mean() - scores[y < 0].mean())
+
+
+def _close(one: NDArray[Any], other: NDArray[Any], complaint: str) -> None:
+    _expect(one.shape == other.shape, f"{complaint} (shapes {one.shape} and {other.shape})")
+    apart = np.abs(one - other)
+    worst = int(apart.argmax())
+    allowed = _ROUNDING * (1 + float(np.abs(one).max()))
+    _expect(apart[worst] <= allowed, f"{complaint} ({one[worst]:.6g} and {other[worst]:.6g})")
+
+
+def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+
+
+def _kind(value: Any) -> str:
+    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def _expect(condition: bool | np.bool, complaint: str) -> None:

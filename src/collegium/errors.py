@@ -39,3 +39,11 @@ class InputFileError(CollegiumError, ValueError):
 
 class BackendError(CollegiumError, ImportError):
     """Something needs an optional package that is not installed."""
+
+
+class DataError(CollegiumError, ValueError):
+    """Views that do not belong together, or a data set that is not where it was looked for."""
+
+
+class ModelError(CollegiumError, ValueError):
+    """A model that cannot be fitted, does not give one number per item, or cannot be saved."""

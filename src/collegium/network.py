@@ -43,6 +43,8 @@ class Run:
     items: Items | None = field(repr=False, default=None)
     """The items' names, if they were given."""
     seed: int = 0
+    missing: NDArray[np.bool_] | None = field(repr=False, default=None)
+    """Where a team's agent had no view of an item and started from 0, shape (n, K); None if none was missing."""
 
     @property
     def bits(self) -> NDArray[np.int64]:
@@ -92,7 +94,8 @@ class Run:
             else "nothing sent"
         )
         size = f"{_count(n, 'item')} × {_count(K, 'agent')}"
-        return f"Run({self.rule}, {_count(self.rounds, 'round')}, {size}, {sent})"
+        gaps = "" if self.missing is None else f", {int(self.missing.sum())} views missing"
+        return f"Run({self.rule}, {_count(self.rounds, 'round')}, {size}, {sent}{gaps})"
 
 
 @dataclass(frozen=True, eq=False)

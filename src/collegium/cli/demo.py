@@ -7,12 +7,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from collegium import policy, topology
-from collegium.network import Run, collaborate
+from collegium.data import digits
+from collegium.network import Run
 from collegium.policy import Policy
+from collegium.progress import track
 
 CLASSES = (3, 8)
 ROUNDS = 20
@@ -35,26 +36,22 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="For the splits.")] = 0,
 ) -> None:
     """Handwritten 3 or 8? Nine classifiers see one patch each and talk to their neighbours for 20 rounds."""
-    from threadpoolctl import threadpool_limits
-
     from collegium import plots
 
     plots.check_name(plot)
     console = Console(highlight=False, markup=False)
-    patches, y = _patches()
-    network = policy.uniform(topology.erdos_renyi(len(patches), links=24, seed=7))
+    network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
+    items = sum(map(len, digits(CLASSES)))
     console.print(
-        f"{len(y)} handwritten {CLASSES[0]}s and {CLASSES[1]}s, cut 3×3: nine agents, one patch and one "
+        f"{items} handwritten {CLASSES[0]}s and {CLASSES[1]}s, cut 3×3: nine agents, one patch and one "
         f"logistic regression each.\n"
         f"A directed network with {network.links} links, {ROUNDS} rounds, mean of {reps} random splits."
     )
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
-    # On nine-pixel problems the threads of a linear algebra library only wait for each other.
-    with threadpool_limits(1):
-        for one in track(seeds, "training and talking", console=console, transient=True):
-            repetition, run = _repeat(patches, y, network, np.random.default_rng(one))
-            runs.append(repetition)
+    for one in track(seeds, "training and talking"):
+        repetition, run = _repeat(network, np.random.default_rng(one))
+        runs.append(repetition)
     errors = np.mean([r.rounds for r in runs], axis=0)
     console.print(_table(runs, run))
     title = f"{CLASSES[0]} or {CLASSES[1]}: nine agents, one patch each"
@@ -66,33 +63,18 @@ def demo(
     )
 
 
-def _patches() -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
-    """Nine views, each (n, pixels) of one cell of a 3×3 grid over the 8×8 images; the first class is +1."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    wanted = np.isin(digits.target, CLASSES)
-    images = digits.images[wanted] / 16.0
-    cuts = [slice(0, 3), slice(3, 6), slice(6, 8)]
-    views = [images[:, rows, columns].reshape(len(images), -1) for rows in cuts for columns in cuts]
-    return views, np.where(digits.target[wanted] == CLASSES[0], 1, -1)
-
-
-def _repeat(
-    patches: list[NDArray[np.float64]], y: NDArray[np.int64], network: Policy, rng: np.random.Generator
-) -> tuple[Repetition, Run]:
+def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run]:
     from sklearn.linear_model import LogisticRegression
 
-    order = rng.permutation(len(y))
-    train, test = order[: len(y) // 2], order[len(y) // 2 :]
-    scores = np.empty((len(test), len(patches)))
-    for k, view in enumerate(patches):
-        model = LogisticRegression().fit(view[train], y[train])
-        scores[:, k] = model.decision_function(view[test]) - model.decision_function(view[train]).mean()
-    run = collaborate(scores, network, ROUNDS)
-    vote = float((y[test] * np.sign(scores).sum(axis=1) <= 0).mean())
-    average = float((y[test] * scores.mean(axis=1) <= 0).mean())
-    return Repetition(run.errors(y[test]), vote, average), run
+    from collegium.team import Team
+
+    train, test = digits(CLASSES, seed=rng)
+    team = Team([(name, LogisticRegression()) for name in train.agent_names], network, ROUNDS, workers=1)
+    run = team.fit(train.views, train.y).run(test.views)
+    scores = run.statistics[0]
+    vote = float((test.y * np.sign(scores).sum(axis=1) <= 0).mean())
+    average = float((test.y * scores.mean(axis=1) <= 0).mean())
+    return Repetition(run.errors(test.y), vote, average), run
 
 
 def _table(runs: list[Repetition], run: Run) -> Table:

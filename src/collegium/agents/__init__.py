@@ -1,0 +1,69 @@
+"""Agents: any model, trained alone, heard by all.
+
+Names are loaded when they are first used, so that PyTorch is loaded by its models only.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collegium.agents.adapt import as_model
+    from collegium.agents.base import Model
+    from collegium.agents.calibration import bounded, temperature
+    from collegium.agents.callable_model import CallableModel
+    from collegium.agents.independent import train
+    from collegium.agents.onnx_model import OnnxModel
+    from collegium.agents.optimisation import ADAM, SGD, Training
+    from collegium.agents.scores import Scores
+    from collegium.agents.sklearn_model import SklearnModel
+    from collegium.agents.torch_model import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, TorchModel
+
+_HOMES = {
+    "ADAM": "optimisation",
+    "SGD": "optimisation",
+    "CallableModel": "callable_model",
+    "MicroCNN": "torch_model",
+    "Model": "base",
+    "OnnxModel": "onnx_model",
+    "PatchCNN": "torch_model",
+    "PixelLogistic": "torch_model",
+    "Scores": "scores",
+    "SklearnModel": "sklearn_model",
+    "SmallResNet": "torch_model",
+    "TorchModel": "torch_model",
+    "Training": "optimisation",
+    "as_model": "adapt",
+    "bounded": "calibration",
+    "temperature": "calibration",
+    "train": "independent",
+}
+
+__all__ = [
+    "ADAM",
+    "SGD",
+    "CallableModel",
+    "MicroCNN",
+    "Model",
+    "OnnxModel",
+    "PatchCNN",
+    "PixelLogistic",
+    "Scores",
+    "SklearnModel",
+    "SmallResNet",
+    "TorchModel",
+    "Training",
+    "as_model",
+    "bounded",
+    "temperature",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'collegium.agents' has no attribute {name!r}")
+    return getattr(import_module(f"collegium.agents.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

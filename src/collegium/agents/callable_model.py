@@ -1,0 +1,49 @@
+"""`CallableModel`: any function from a view to scores, fitted elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from collegium.agents.base import Doubles, Model, View
+from collegium.agents.outputs import to_scores
+from collegium.errors import ModelError
+
+
+class CallableModel(Model):
+    """A function that takes a view and answers with one or two numbers per item.
+
+    Its answer may be a list, a NumPy array or a torch tensor of shape (n,) or (n, 1), the scores, or (n, 2), two
+    logits: then the score is the logit of column `positive` (1 unless told) minus the other. Probabilities are not
+    recognised: take their logarithm, or the log-odds, in the function. It is never called for zero items.
+
+    >>> CallableModel(lambda view: view.sum(axis=1) - 3).scores(np.eye(3) * 4)
+    array([1., 1., 1.])
+    """
+
+    def __init__(self, function: Callable[[View], Any], positive: int | None = None) -> None:
+        self.function = function
+        self.positive = positive
+
+    def scores(self, view: View) -> Doubles:
+        """The function's answer, checked: finite, one number per item, positive for +1."""
+        name = f"CallableModel of {getattr(self.function, '__name__', type(self.function).__name__)}"
+        if not callable(self.function):
+            raise ModelError(f"CallableModel wants a function, got {self.function!r}")
+        if not np.ndim(view):
+            raise ModelError("a view is an array whose first axis is the items; got a single value")
+        n = len(view)
+        if n == 0:
+            return np.empty(0)
+        try:
+            outputs = self.function(view)
+        except Exception as problem:
+            raise ModelError(
+                f"{name} failed on a view of shape {np.shape(view)}: {type(problem).__name__}: {problem}"
+            ) from problem
+        return to_scores(outputs, n, name, 1 if self.positive is None else self.positive)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

@@ -1,0 +1,214 @@
+"""Train K agents, each alone on its own view of the same items."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.agents.adapt import as_model
+from collegium.agents.base import Doubles, Model, View
+from collegium.agents.calibration import temperatures
+from collegium.agents.scores import Scores
+from collegium.agents.splitting import balanced, split
+from collegium.arguments import whole_number
+from collegium.errors import CollegiumError, DataError, ModelError
+from collegium.progress import progress
+
+if TYPE_CHECKING:
+    from collegium.data import Dataset
+
+Rows = NDArray[np.int64]
+
+
+def train(
+    train: Dataset,
+    test: Dataset,
+    model: Any,
+    n0: int | None = None,
+    seed: int | np.random.SeedSequence = 0,
+    workers: int | None = None,
+    *,
+    validation: float = 0.2,
+    stratify: bool = True,
+) -> Scores:
+    """Train one model per agent, independently, and score everything.
+
+    A balanced sample of `n0` items of `train` (as many as there are, if None), the same for all agents, is split into
+    a training part and a validation part; each agent fits its own copy of its model on its own view of the training
+    part. `model` is one recipe for all agents or a list of K, each a `Model` or anything `as_model` takes.
+
+    The sample and the split come from `seed`, and so does each agent's own random state, whatever `workers` is: the
+    number of processes changes the time, not one number of the result.
+    """
+    K = train.size
+    if test.size != K or test.class_names != train.class_names:
+        raise DataError(f"training and test data must have the same agents and classes: {train!r} and {test!r}")
+    models = _recipes(model, K)
+    root = seed_sequence(seed)
+    rng = np.random.default_rng(descend(root, 0))
+    chosen = balanced(train.y, n0, rng)
+    inside, outside = split(train.y[chosen], validation, rng, stratify)
+    parts = chosen[inside], chosen[outside]
+    tasks = [
+        Task(name, seeded(models[k], descend(root, 1, k)), train.views[k], train.y, *parts, test.views[k])
+        for k, name in enumerate(train.agent_names)
+    ]
+    fits = fit_side_by_side(tasks, workers)
+    val = np.column_stack([fit.val for fit in fits])
+    y_val = train.y[parts[1]]
+    return Scores(
+        train=np.column_stack([fit.train for fit in fits]),
+        val=val,
+        test=np.column_stack([fit.test for fit in fits]),
+        y_train=train.y[parts[0]],
+        y_val=y_val,
+        y_test=test.y,
+        temperature=temperatures(val, y_val),
+        agent_names=train.agent_names,
+        class_names=train.class_names,
+        epochs=np.array([len(getattr(fit.model, "history_", ((),))[0]) for fit in fits]),
+        description=f"{_describe(models)}; n0={len(chosen)}, seed={seed}; {train.source}",
+        models=tuple(fit.model for fit in fits),
+    )
+
+
+class Task(NamedTuple):
+    """One agent's training: everything it may see, and nothing else."""
+
+    name: str
+    model: Model
+    view: View
+    y: NDArray[Any]
+    fitted_on: Rows
+    held_out: Rows
+    """Rows for early stopping and temperature; may be empty."""
+    test: View | None = None
+
+
+class Fit(NamedTuple):
+    """A fitted model and its scores on the rows it was fitted on, on those held out, and on the test view."""
+
+    model: Model
+    train: Doubles
+    val: Doubles
+    test: Doubles
+
+
+def fit_side_by_side(tasks: Sequence[Task], workers: int | None) -> list[Fit]:
+    """Fit every task's model, `workers` at a time (as many as there are cores, if None).
+
+    PyTorch models run in processes, since their seed and their threads belong to a process; others in threads.
+    Whatever the number of workers, linear algebra inside a model uses one thread: its sums depend on that number.
+    """
+    from joblib import Parallel, cpu_count, delayed
+    from threadpoolctl import threadpool_limits
+
+    workers = cpu_count() if workers is None else whole_number(workers, "workers", ModelError, at_least=1)
+    alone = any(getattr(task.model, "needs_process", False) for task in tasks)
+    jobs = Parallel(n_jobs=min(workers, len(tasks)), prefer="processes" if alone else "threads", mmap_mode="r")
+    with TemporaryDirectory(prefix="collegium-") as folder, threadpool_limits(1):
+        done = np.memmap(Path(folder) / "done", np.float64, "w+", shape=(len(tasks),))
+        with _watched(done):
+            fit = delayed(_fit_in_process if alone else _fit)
+            return list(jobs(fit(task, k, done) for k, task in enumerate(tasks)))
+
+
+def _fit_in_process(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return _fit(task, k, done)
+
+
+def _fit(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
+    model, view, inside, outside = task.model, task.view, task.fitted_on, task.held_out
+    settings: dict[str, Any] = {}
+    if len(outside) and getattr(model, "uses_validation", False):
+        settings["validation"] = (view[outside], task.y[outside])
+    if getattr(model, "reports_progress", False):
+        settings["progress"] = lambda part: done.__setitem__(k, part)
+    try:
+        model = model.fit(view[inside], task.y[inside], **settings)
+        fit = Fit(
+            model,
+            model.scores(view[inside]),
+            model.scores(view[outside]) if len(outside) else np.empty(0),
+            np.empty(0) if task.test is None else model.scores(task.test),
+        )
+    except CollegiumError as mistake:
+        raise type(mistake)(f"agent {task.name!r}: {mistake}") from None
+    except Exception as failure:
+        failure.add_note(f"while training agent {task.name!r}")
+        raise
+    done[k] = 1
+    return fit
+
+
+@contextmanager
+def _watched(done: NDArray[np.float64]) -> Iterator[None]:
+    """A progress bar fed from an array that other processes write to."""
+    over = threading.Event()
+    with progress("training agents", len(done)) as bar:
+
+        def look() -> None:
+            while not over.wait(0.2):
+                bar.move_to(float(done.sum()))
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+
+def seed_sequence(seed: Any) -> np.random.SeedSequence:
+    """A seed sequence from a whole number, or the one given."""
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    return np.random.SeedSequence(whole_number(seed, "seed", DataError))
+
+
+def descend(root: np.random.SeedSequence, *path: int) -> np.random.SeedSequence:
+    """A child of `root`, the same however many were asked for before."""
+    return np.random.SeedSequence(entropy=root.entropy, spawn_key=(*root.spawn_key, *path))
+
+
+def seeded(model: Any, sequence: np.random.SeedSequence) -> Model:
+    """A fresh copy of the model with every `random_state` that was left open drawn from the sequence."""
+    from sklearn.base import clone
+
+    copy: Model = clone(as_model(model), safe=False)
+    if not hasattr(copy, "get_params"):
+        return copy
+    open_states = sorted(
+        name
+        for name, value in copy.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
+    states = sequence.generate_state(len(open_states), np.uint32) if open_states else ()
+    copy.set_params(**{name: int(state) for name, state in zip(open_states, states, strict=True)})
+    return copy
+
+
+def _recipes(model: Any, K: int) -> list[Any]:
+    if isinstance(model, (list, tuple)):
+        if len(model) != K:
+            raise ModelError(f"there are {K} agents but {len(model)} models: give one for all, or one per agent")
+        return list(model)
+    return [model] * K
+
+
+def _describe(models: Iterable[Any]) -> str:
+    kinds: dict[str, int] = {}
+    for model in models:
+        kinds[repr(model)] = kinds.get(repr(model), 0) + 1
+    return ", ".join(f"{count} × {kind}" for kind, count in kinds.items())

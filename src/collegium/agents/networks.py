@@ -1,0 +1,209 @@
+"""The network families as PyTorch modules: a batch of views in, two logits out; the second belongs to +1.
+
+`prepare` turns an agent's whole view into the tensor that `forward` takes rows of, once, before training: numbers in
+[0, 1], standardised per channel by the agent's own training images, in the memory layout that is quickest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from collegium.errors import ModelError
+
+
+def channels_last(view: NDArray[Any]) -> NDArray[Any]:
+    """Images as (n, height, width, channels), whichever way round they came."""
+    shape = view.shape
+    if len(shape) == 3:
+        return view[..., None]
+    if len(shape) != 4:
+        raise ModelError(
+            "a convolutional model needs images of shape (n, height, width) or (n, height, width, channels), "
+            f"got {shape}"
+        )
+    return view.transpose(0, 2, 3, 1) if shape[-1] > 4 and shape[1] <= 4 else view
+
+
+def images(view: NDArray[Any]) -> Tensor:
+    """Images as a float tensor (n, height, width, channels); whole numbers of 8 bits become 0…1."""
+    values = torch.tensor(np.ascontiguousarray(channels_last(view)), dtype=torch.float32)
+    return values.div_(255) if view.dtype == "uint8" else values
+
+
+class ImageNetwork(nn.Module):
+    """What the families share: standardised images with the channels last."""
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("shift", torch.zeros(channels))
+        self.register_buffer("scale", torch.ones(channels))
+
+    def standardise(self, view: NDArray[Any]) -> None:
+        """Remember mean and spread of the training images, per channel."""
+        pixels = images(view).flatten(0, 2).double()
+        spread = pixels.std(0, correction=0)
+        self.shift.copy_(pixels.mean(0))
+        self.scale.copy_(torch.where(spread > 1e-6, 1 / spread, 1.0))
+
+    def prepare(self, view: NDArray[Any]) -> Tensor:
+        return images(view).sub_(self.shift).mul_(self.scale)
+
+
+class PatchNetwork(ImageNetwork):
+    """Two 3×3 convolutions, each halved by a maximum, then two fully connected layers."""
+
+    def __init__(
+        self, size: tuple[int, int, int], channels: tuple[int, int] = (32, 64), hidden: int = 128, dropout: float = 0.0
+    ) -> None:
+        height, width, depth = size
+        super().__init__(depth)
+        self.first = nn.Conv2d(depth, channels[0], 3, padding=1)
+        self.second = nn.Conv2d(channels[0], channels[1], 3, padding=1)
+        for _ in range(2):
+            height, width = max(height // 2, 1), max(width // 2, 1)
+        self.hidden = nn.Linear(channels[1] * height * width, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(hidden, 2)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.permute(0, 3, 1, 2)
+        # The maximum and the ramp commute; in this order the ramp has a quarter of the work.
+        x = F.relu(_halve(self.first(x)))
+        x = F.relu(_halve(self.second(x)))
+        logits: Tensor = self.head(self.dropout(F.relu(self.hidden(x.flatten(1)))))
+        return logits
+
+
+def _halve(x: Tensor) -> Tensor:
+    return F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3])))
+
+
+class PixelNetwork(ImageNetwork):
+    """Logistic regression on the flattened pixels."""
+
+    def __init__(self, size: tuple[int, int, int]) -> None:
+        super().__init__(size[2])
+        self.head = nn.Linear(math.prod(size), 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(x.flatten(1))
+        return logits
+
+
+class ResidualNetwork(ImageNetwork):
+    """A convolution, residual blocks that halve the image from the second on, an average over all places, one layer."""
+
+    def __init__(self, size: tuple[int, int, int], channels: tuple[int, ...] = (16, 32)) -> None:
+        super().__init__(size[2])
+        self.stem = _convolution(size[2], channels[0])
+        widths = (channels[0], *channels)
+        self.blocks = nn.Sequential(
+            *(
+                _Residual(a, b, stride=1 if i == 0 else 2)
+                for i, (a, b) in enumerate(zip(widths, channels, strict=False))
+            )
+        )
+        self.head = nn.Linear(channels[-1], 2)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.blocks(F.relu(self.stem(x.permute(0, 3, 1, 2))))
+        logits: Tensor = self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+        return logits
+
+
+class _Residual(nn.Module):
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.first = _convolution(before, after, stride)
+        self.second = _convolution(after, after)
+        self.stride = stride
+        same = before == after and stride == 1
+        self.shortcut = nn.Identity() if same else _convolution(before, after, kernel=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Every second pixel is taken by hand: PyTorch 2.13's own 1×1 convolution with stride 2 writes outside its
+        # memory when it goes backward through few channels in this layout.
+        skipped = self.shortcut(x[..., :: self.stride, :: self.stride])
+        return F.relu(self.second(F.relu(self.first(x))) + skipped)
+
+
+def _convolution(before: int, after: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False), nn.BatchNorm2d(after)
+    )
+
+
+class MicroNetwork(ImageNetwork):
+    """One 7×7 convolution with stride 4, ReLU, the average over all places, dropout, one layer.
+
+    The windows under the kernel never change, so `prepare` cuts them out once, in the type of the view: bytes stay
+    bytes, since with two such networks training side by side it is the memory that is slow. A one is added to every
+    window, for the bias; the standardisation goes into the weights.
+    """
+
+    KERNEL, STRIDE = 7, 4
+
+    def __init__(self, size: tuple[int, int, int], channels: int = 16, dropout: float = 0.0) -> None:
+        height, width, depth = size
+        if min(height, width) < self.KERNEL:
+            raise ModelError(f"MicroCNN needs images of at least 7×7 pixels, got {height}×{width}")
+        super().__init__(depth)
+        self.convolution = nn.Conv2d(depth, channels, self.KERNEL, self.STRIDE)
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(channels, 2)
+
+    def prepare(self, view: NDArray[Any]) -> Tensor:
+        """Windows of shape (n, pixels in one + 1, places)."""
+        kind = torch.uint8 if view.dtype == "uint8" else torch.float32
+        pictures = torch.tensor(np.ascontiguousarray(channels_last(view)), dtype=kind).permute(0, 3, 1, 2)
+        windows = pictures.unfold(2, self.KERNEL, self.STRIDE).unfold(3, self.KERNEL, self.STRIDE)
+        windows = windows.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
+        return torch.cat([windows, torch.ones_like(windows[:, :1])], dim=1)
+
+    def features(self, windows: Tensor) -> Tensor:
+        """The averaged feature maps, shape (n, channels), of prepared windows.
+
+        Where S is the sum of the windows that make a channel positive, the average of max(W·window, 0) over the places
+        is W·S / places, and as a function of W it is linear as long as no place changes sides. So its gradient is
+        S / places: nothing of the size of the image is kept for the backward pass.
+        """
+        unit = 255 if windows.dtype == torch.uint8 else 1
+        scale = (self.scale / unit)[:, None, None]
+        weight = self.convolution.weight * scale
+        bias: Tensor = self.convolution.bias  # type: ignore[assignment]
+        bias = bias - (weight * self.shift[:, None, None] * unit).sum((1, 2, 3))
+        W = torch.cat([weight.flatten(1), bias[:, None]], dim=1)
+        return torch.einsum("cp,ncp->nc", W, _active_sums(W.detach(), windows)) / windows.shape[2]
+
+    def forward(self, windows: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.dropout(self.features(windows)))
+        return logits
+
+
+@torch.no_grad()
+def _active_sums(W: Tensor, windows: Tensor) -> Tensor:
+    """Sums of the windows on which a channel is positive, for every image and channel: shape (n, channels, pixels).
+
+    One image at a time: its windows, as floats, and both products stay in the cache.
+    """
+    n, pixels, places = windows.shape
+    sums = W.new_empty(n, len(W), pixels)
+    active = W.new_empty(len(W), places)
+    window = W.new_empty(pixels, places)
+    for i in range(n):
+        window.copy_(windows[i])
+        torch.gt(torch.mm(W, window, out=active), 0, out=active)
+        torch.mm(active, window.T, out=sums[i])
+    return sums

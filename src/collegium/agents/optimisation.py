@@ -1,0 +1,211 @@
+"""How a network is trained: the settings, and the loop that follows them.
+
+The paper fixes Adam with rate 1e-4 and batches of 256 for CIFAR-10, SGD with rate 0.05 for ModelNet, cross-entropy, at
+most 100 epochs, early stopping on the validation loss and the best weights kept [hu2026, App. H]. What it
+leaves open has a name here: momentum, weight decay, patience, what counts as an improvement, and the precision.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from collegium.arguments import real_number, whole_number
+from collegium.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+Progress = Callable[[float], None]
+"""Told, after every epoch, which part of the training is done."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of the training of one network."""
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 1e-4
+    batch_size: int = 256
+    max_epochs: int = 100
+    patience: int = 5
+    """Stop after so many epochs in a row without a smaller validation loss."""
+    min_improvement: float = 0.0
+    """A validation loss counts as smaller if it is so by more than this."""
+    momentum: float = 0.0
+    """Of SGD; Adam keeps its usual 0.9 and 0.999."""
+    weight_decay: float = 0.0
+    validation: float = 0.2
+    """The part held out for early stopping when a model is fitted without a validation set of its own."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """bfloat16 rounds inside convolutions and products: quicker where the processor has the instructions."""
+    threads: int = 1
+    """Threads inside one model. One is quickest when several models train side by side; results depend on it."""
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in ("adam", "sgd"):
+            raise ModelError(f'optimizer must be "adam" or "sgd"; got {self.optimizer!r}')
+        if self.precision not in ("float32", "bfloat16"):
+            raise ModelError(f'precision must be "float32" or "bfloat16"; got {self.precision!r}')
+        for name in ("batch_size", "max_epochs", "patience", "threads"):
+            whole_number(getattr(self, name), name, ModelError, at_least=1)
+        real_number(self.learning_rate, "learning_rate", ModelError, above=0)
+        for name in ("min_improvement", "momentum", "weight_decay"):
+            real_number(getattr(self, name), name, ModelError, at_least=0)
+        real_number(self.validation, "validation", ModelError, above=0, at_most=0.9)
+
+
+ADAM = Training()
+"""As the paper trains on CIFAR-10."""
+SGD = Training(optimizer="sgd", learning_rate=0.05, batch_size=16)
+"""As the paper trains on ModelNet. With batches of 256 its few hundred objects make two steps an epoch: too few."""
+
+
+class Sample(NamedTuple):
+    """Prepared inputs and targets, 1 for the label +1 and 0 for -1."""
+
+    x: Tensor
+    target: Tensor
+
+
+class History(NamedTuple):
+    """What happened during training, one entry per epoch."""
+
+    training_loss: tuple[float, ...]
+    validation_loss: tuple[float, ...]
+    best_epoch: int
+    """The epoch, counted from 1, whose weights were kept."""
+    seconds: float
+
+
+def optimise(
+    network: nn.Module, train: Sample, validation: Sample, settings: Training, progress: Progress | None = None
+) -> History:
+    """Train `network` in place and leave it with the weights of the smallest validation loss."""
+    import torch
+
+    begun = time.perf_counter()
+    optimizer = _optimizer(network, settings)
+    losses: list[float] = []
+    checks: list[float] = []
+    best, best_epoch, best_weights = float("inf"), 0, {}
+    with _threads(settings.threads):
+        for epoch in range(1, settings.max_epochs + 1):
+            network.train()
+            total = torch.zeros(())
+            for rows in _batches(len(train.target), settings.batch_size):
+                optimizer.zero_grad()
+                loss = _loss(network, train.x.index_select(0, rows), train.target.index_select(0, rows), settings)
+                loss.backward()
+                optimizer.step()
+                total += loss.detach() * len(rows)
+            losses.append(float(total) / len(train.target))
+            checks.append(_validation_loss(network, validation, settings))
+            if not np.isfinite(losses[-1]) or not np.isfinite(checks[-1]):
+                raise ModelError(
+                    f"training diverged: the loss is no longer finite in epoch {epoch}. "
+                    f"Try a learning_rate below {settings.learning_rate:g}."
+                )
+            if checks[-1] < best - settings.min_improvement:
+                best, best_epoch = checks[-1], epoch
+                best_weights = {name: value.clone() for name, value in network.state_dict().items()}
+            finished = epoch - best_epoch >= settings.patience
+            if progress is not None:
+                progress(1.0 if finished else epoch / settings.max_epochs)
+            if finished:
+                break
+    network.load_state_dict(best_weights)
+    network.eval()
+    return History(tuple(losses), tuple(checks), best_epoch, time.perf_counter() - begun)
+
+
+def outputs(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
+    """The network's outputs for prepared inputs, in pieces that fit the cache."""
+    import torch
+
+    network.eval()
+    with _threads(settings.threads), torch.no_grad():
+        if len(x) == 0:
+            return torch.empty(0, 2)
+        return torch.cat([_forward(network, piece, settings) for piece in x.split(settings.batch_size)])
+
+
+def _loss(network: nn.Module, x: Tensor, target: Tensor, settings: Training) -> Tensor:
+    import torch.nn.functional as F
+
+    logits = _forward(network, x, settings)
+    if logits.shape == (len(x), 2):
+        return F.cross_entropy(logits, target)
+    if logits.shape in ((len(x), 1), (len(x),)):
+        return F.binary_cross_entropy_with_logits(logits.flatten(), target.float())
+    raise ModelError(f"a network must have one or two outputs per item; got {tuple(logits.shape)} for {len(x)} items")
+
+
+def _forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
+    with _autocast(settings):
+        logits = network(x)
+    if not hasattr(logits, "float"):
+        raise ModelError(f"a network must answer with a tensor; got {type(logits).__name__}")
+    answer: Tensor = logits.float()
+    return answer
+
+
+def _validation_loss(network: nn.Module, sample: Sample, settings: Training) -> float:
+    import torch
+
+    network.eval()
+    total = 0.0
+    with torch.no_grad():
+        for x, target in zip(
+            sample.x.split(settings.batch_size), sample.target.split(settings.batch_size), strict=True
+        ):
+            total += float(_loss(network, x, target, settings)) * len(target)
+    return total / len(sample.target)
+
+
+def _batches(n: int, size: int) -> Iterator[Tensor]:
+    """A random order of n items in batches; a last batch of one item, on which some layers cannot learn, joins its
+    neighbour."""
+    import torch
+
+    order = torch.randperm(n)
+    ends = list(range(size, n, size))
+    if ends and n - ends[-1] == 1:
+        ends.pop()
+    yield from torch.tensor_split(order, ends)
+
+
+def _optimizer(network: nn.Module, settings: Training) -> torch.optim.Optimizer:
+    import torch
+
+    weights = [weight for weight in network.parameters() if weight.requires_grad]
+    if not weights:
+        raise ModelError("this network has no weights to train: use it as it is, in Team.from_fitted")
+    common: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay, "fused": True}
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(weights, **common)
+    return torch.optim.SGD(weights, momentum=settings.momentum, **common)
+
+
+def _autocast(settings: Training) -> torch.autocast:
+    import torch
+
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.precision == "bfloat16")
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,151 @@
+"""The score record: what training leaves behind, and all that later studies read."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.agents.base import Doubles, Model, Signs
+from collegium.agents.calibration import uncentred
+from collegium.errors import InputFileError, ScoreError
+from collegium.scores import check_scores
+
+Part = Literal["train", "val", "test"]
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Raw scores of K agents on the items they were trained on, validated on and tested on.
+
+    where N is the number of training items after the split, M of validation and n of test items. The rows of a part
+    are the same items for all agents.
+    """
+
+    train: Doubles
+    """Shape (N, K)."""
+    val: Doubles
+    """Shape (M, K)."""
+    test: Doubles
+    """Shape (n, K)."""
+    y_train: Signs
+    y_val: Signs
+    y_test: Signs
+    temperature: Doubles
+    """Each agent's temperature, fitted on its own validation scores, shape (K,)."""
+    agent_names: tuple[str, ...] = ()
+    class_names: tuple[str, str] = ("+1", "-1")
+    epochs: NDArray[np.int64] | None = None
+    """How many epochs each agent was trained for, shape (K,); 0 where a model does not count any."""
+    description: str = ""
+    """The models and the seed, for people to read."""
+    models: tuple[Model, ...] = field(default=(), repr=False)
+    """The fitted models, agent by agent; not part of a saved record."""
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.train)
+        K = shape[1] if len(shape) == 2 else 0
+        for part in get_args(Part):
+            scores = check_scores(getattr(self, part), K)
+            labels = np.asarray(getattr(self, f"y_{part}"))
+            if labels.shape != scores.shape[:1] or not np.isin(labels, (-1, 1)).all():
+                raise ScoreError(f"y_{part} must hold +1 or -1 for each of the {len(scores)} {part} items")
+            object.__setattr__(self, part, scores)
+            object.__setattr__(self, f"y_{part}", labels.astype(np.int8))
+        if not self.agent_names:
+            object.__setattr__(self, "agent_names", tuple(f"agent {k}" for k in range(K)))
+        T = np.asarray(self.temperature, np.float64)
+        if T.shape != (K,) or not ((T > 0) & (np.inf > T)).all():
+            raise ScoreError(f"temperature must be {K} positive numbers, one per agent; got {self.temperature!r:.80}")
+        object.__setattr__(self, "temperature", T)
+        for name in ("agent_names", "epochs"):
+            if getattr(self, name) is not None and len(getattr(self, name)) != K:
+                raise ScoreError(f"{name} must have one entry for each of the {K} agents")
+        if len(self.class_names) != 2:
+            raise ScoreError(f"class_names must name two classes; got {self.class_names!r}")
+
+    @property
+    def size(self) -> int:
+        """The number of agents, K."""
+        return int(self.train.shape[1])
+
+    @property
+    def center(self) -> Doubles:
+        """The mean of each agent's training scores, shape (K,)."""
+        return np.asarray(self.train.mean(axis=0))
+
+    def statistics(
+        self, part: Part = "test", center: bool = True, calibrate: bool = False, bounded: bool = False
+    ) -> Doubles:
+        """What enters the protocol, shape (items, K).
+
+        The scores are divided by the temperature if `calibrate`, then squeezed by tanh(f/2) if `bounded`, and then
+        lose the mean of the training scores that went the same way if `center`.
+        """
+        if part not in get_args(Part):
+            raise ScoreError(f'part must be "train", "val" or "test"; got {part!r}')
+        T = self.temperature if calibrate else None
+        chosen = uncentred(getattr(self, part), T, bounded)
+        return chosen - uncentred(self.train, T, bounded).mean(axis=0) if center else np.array(chosen)
+
+    def save(self, path: str | Path) -> None:
+        """Write the record to an .npz file, whole or not at all."""
+        path = Path(path)
+        about = {
+            "format": _FORMAT,
+            "agent_names": self.agent_names,
+            "class_names": self.class_names,
+            "description": self.description,
+        }
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays["epochs"] = np.zeros(self.size, np.int64) if self.epochs is None else self.epochs
+        part = path.with_name(f".{token_hex(8)}.part")
+        try:
+            with part.open("wb") as file:
+                np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+            os.replace(part, path)
+        except OSError as refusal:
+            raise InputFileError(f"cannot write {path}: {refusal.strerror}") from None
+        finally:
+            with suppress(OSError):
+                part.unlink()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scores:
+        """Read a record back; a damaged or foreign file is refused."""
+        try:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                if about["format"] != _FORMAT:
+                    raise InputFileError(
+                        f"{path} is a score record of format {about['format']}; this version reads {_FORMAT}"
+                    )
+                return cls(
+                    **{name: file[name] for name in (*_ARRAYS, "epochs")},
+                    agent_names=tuple(about["agent_names"]),
+                    class_names=tuple(about["class_names"]),
+                    description=about["description"],
+                )
+        except FileNotFoundError:
+            raise InputFileError(f"there is no file {path}") from None
+        except InputFileError:
+            raise
+        except (
+            Exception
+        ) as refusal:  # zip, header, JSON, key or shape: the reader has one thing to do about all of them
+            raise InputFileError(f"{path} is not a score record, or is damaged ({refusal}): train again") from None
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in get_args(Part))
+        return f"Scores({self.size} agents; items: {parts})"
+
+
+_ARRAYS = ("train", "val", "test", "y_train", "y_val", "y_test", "temperature")

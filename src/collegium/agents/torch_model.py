@@ -1,0 +1,295 @@
+"""Any PyTorch module as an agent's model, and the paper's families: PatchCNN, PixelLogistic, SmallResNet, MicroCNN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.agents.base import Doubles, Model, Signs, View
+from collegium.agents.optimisation import ADAM, SGD, History, Progress, Sample, Training, optimise, outputs
+from collegium.agents.outputs import to_scores
+from collegium.agents.splitting import split
+from collegium.errors import BackendError, CollegiumError, ModelError
+from collegium.labels import to_signs
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def load_torch() -> Any:
+    """The torch package, or the sentence that says how to get it."""
+    try:
+        import torch
+    except ImportError:
+        raise BackendError("PyTorch models need the extra: pip install 'collegium[torch]'") from None
+    return torch
+
+
+class TorchModel(Model):
+    """Any `torch.nn.Module` with one output (the score) or two (logits, the second for +1).
+
+    `module` is either a module, scored as it is and, when fitted, trained on from a copy of its weights; or a function
+    without arguments that makes one, called afresh for every fit. Views reach it as float32 tensors, otherwise
+    unchanged, unless `transform` makes the tensor.
+    """
+
+    uses_validation: ClassVar[bool] = True
+    needs_process: ClassVar[bool] = True
+    reports_progress: ClassVar[bool] = True
+    module_: nn.Module
+    history_: History
+    input_shape_: tuple[int, ...]
+
+    def __init__(
+        self,
+        module: nn.Module | Callable[[], nn.Module],
+        transform: Callable[[View], Tensor] | None = None,
+        training: Training = ADAM,
+        random_state: int | None = None,
+    ) -> None:
+        self.module = module
+        self.transform = transform
+        self.training = training
+        self.random_state = random_state
+
+    def fit(
+        self,
+        view: View,
+        y: ArrayLike,
+        validation: tuple[View, ArrayLike] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train with early stopping, from the seed `random_state`; the caller's own random numbers are left alone."""
+        torch = load_torch()
+        view = self._checked(view)
+        signs = to_signs(y, len(view))
+        classes = np.unique(np.asarray(y))
+        seed = np.random.SeedSequence().generate_state(1)[0] if self.random_state is None else self.random_state
+        if validation is None:
+            inside, outside = split(signs, self.training.validation, np.random.default_rng(seed))
+            held = view[outside], signs[outside]
+            view, signs = view[inside], signs[inside]
+        else:
+            held_view = self._checked(validation[0])
+            held = held_view, to_signs(validation[1], len(held_view), classes=tuple(classes[::-1]))
+            if len(held_view) == 0 or held_view.shape[1:] != view.shape[1:]:
+                raise ModelError(
+                    f"the validation set must hold items like those to learn from, of shape {view.shape[1:]}; "
+                    f"got {held_view.shape}"
+                )
+        with torch.random.fork_rng(devices=[]), self._speaking("be fitted on", view):
+            torch.manual_seed(int(seed))
+            network = self._build(view)
+            history = optimise(
+                network, self._sample(network, view, signs), self._sample(network, *held), self.training, progress
+            )
+        self.module_, self.history_, self.input_shape_, self.classes_ = network, history, view.shape[1:], classes
+        return self
+
+    def scores(self, view: View) -> Doubles:
+        """Logit differences, or the single output, shape (n,)."""
+        view = self._checked(view)
+        network = self._fitted()
+        expected = getattr(self, "input_shape_", None)
+        if expected is not None and view.shape[1:] != tuple(expected):
+            raise ModelError(
+                f"{type(self).__name__} was fitted on items of shape {tuple(expected)}, got {view.shape[1:]}"
+            )
+        if len(view) == 0:
+            return np.empty(0)
+        # In pieces, so that a large view is never held twice as floats.
+        step = max(1, 2**22 // max(1, view[:1].size)) * 4
+        with self._speaking("score", view):
+            pieces = [
+                outputs(network, self._prepare(network, view[i : i + step]), self.training).numpy()
+                for i in range(0, len(view), step)
+            ]
+        return to_scores(np.concatenate(pieces), len(view), type(self).__name__)
+
+    def decision_function(self, view: View) -> Doubles:
+        """The same as `scores`, under the name scikit-learn gives it."""
+        return self.scores(view)
+
+    def predict(self, view: View) -> NDArray[Any]:
+        """The class of each item, the larger one where the score is positive."""
+        classes: NDArray[Any] = getattr(self, "classes_", np.array([-1, 1]))
+        labels: NDArray[Any] = classes[(self.scores(view) > 0).astype(int)]
+        return labels
+
+    def _checked(self, view: Any) -> View:
+        """The view as an array of numbers; what a transform is given may be anything."""
+        try:
+            array = np.asarray(view)
+        except ValueError:
+            raise ModelError("all items of a view must have the same shape") from None
+        if array.ndim == 0:
+            raise ModelError(f"a view is an array whose first axis is the items; got {view!r:.80}")
+        if self.transform is None and array.dtype.kind not in "fiub":
+            raise ModelError(f"{type(self).__name__} needs views of numbers, got {array.dtype}: give it a transform")
+        return array
+
+    @contextmanager
+    def _speaking(self, action: str, view: View) -> Iterator[None]:
+        """What goes wrong inside somebody's module, said in one sentence."""
+        try:
+            yield
+        except (RuntimeError, TypeError, ValueError, AttributeError) as problem:
+            if isinstance(problem, CollegiumError):
+                raise
+            reason = str(problem).strip().split("\n")[0]
+            raise ModelError(
+                f"{type(self).__name__} cannot {action} a view of shape {view.shape}: {reason}"
+            ) from problem
+
+    def _sample(self, network: nn.Module, view: View, signs: Signs) -> Sample:
+        torch = load_torch()
+        return Sample(self._prepare(network, view), torch.from_numpy((signs > 0).astype(np.int64)))
+
+    def _build(self, view: View) -> nn.Module:
+        torch = load_torch()
+        made = deepcopy(self.module) if isinstance(self.module, torch.nn.Module) else None
+        if made is None and callable(self.module):
+            made = self.module()
+        if not isinstance(made, torch.nn.Module):
+            raise ModelError(f"module must be a torch.nn.Module or make one; got {type(made).__name__}")
+        network: nn.Module = made
+        return network
+
+    def _prepare(self, network: nn.Module, view: View) -> Tensor:
+        torch = load_torch()
+        if self.transform is None:
+            return torch.tensor(np.ascontiguousarray(view), dtype=torch.float32)  # type: ignore[no-any-return]
+        made = self.transform(view)
+        if not isinstance(made, torch.Tensor) or len(made) != len(view):
+            raise ModelError(
+                f"transform must make a tensor with a row for each of the {len(view)} items; got {made!r:.80}"
+            )
+        prepared: Tensor = made
+        return prepared
+
+    def _fitted(self) -> nn.Module:
+        torch = load_torch()
+        fitted = getattr(self, "module_", self.module)
+        if not isinstance(fitted, torch.nn.Module):
+            raise ModelError(f"{type(self).__name__} is not fitted yet: call fit first")
+        network: nn.Module = fitted
+        return network
+
+
+class _Family(TorchModel):
+    """A family of the paper: builds its network for the images it is fitted on."""
+
+    standardise: bool
+    module: Any = None
+    transform: Any = None
+
+    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+        raise NotImplementedError
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        """The untrained network for images of this shape, (height, width[, channels])."""
+        load_torch()
+        from collegium.agents.networks import images
+
+        return self._network(tuple(images(np.empty((0, *shape), np.float32)).shape[1:]))  # type: ignore[arg-type]
+
+    def _build(self, view: View) -> nn.Module:
+        network = self.build(view.shape[1:])
+        if self.standardise:
+            network.standardise(view)  # type: ignore[operator]
+        return network
+
+    def _prepare(self, network: nn.Module, view: View) -> Tensor:
+        prepared: Tensor = network.prepare(view)  # type: ignore[operator]
+        return prepared
+
+
+class PatchCNN(_Family):
+    """Two 3×3 convolutions with maximum pooling, then two fully connected layers; any image size.
+
+    The paper's CIFAR-10 agents, and, on the full image, its central oracle. Sizes are our choice.
+    """
+
+    def __init__(
+        self,
+        channels: tuple[int, int] = (32, 64),
+        hidden: int = 128,
+        dropout: float = 0.0,
+        standardise: bool = True,
+        training: Training = ADAM,
+        random_state: int | None = None,
+    ) -> None:
+        self.channels = channels
+        self.hidden = hidden
+        self.dropout = dropout
+        self.standardise = standardise
+        self.training = training
+        self.random_state = random_state
+
+    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+        from collegium.agents.networks import PatchNetwork
+
+        return PatchNetwork(size, self.channels, self.hidden, self.dropout)
+
+
+class PixelLogistic(_Family):
+    """Logistic regression on the pixels, trained like the networks."""
+
+    def __init__(self, standardise: bool = True, training: Training = ADAM, random_state: int | None = None) -> None:
+        self.standardise = standardise
+        self.training = training
+        self.random_state = random_state
+
+    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+        from collegium.agents.networks import PixelNetwork
+
+        return PixelNetwork(size)
+
+
+class SmallResNet(_Family):
+    """A small residual network with batch normalisation and adaptive average pooling [he2016]."""
+
+    def __init__(
+        self,
+        channels: tuple[int, ...] = (16, 32),
+        standardise: bool = True,
+        training: Training = ADAM,
+        random_state: int | None = None,
+    ) -> None:
+        self.channels = channels
+        self.standardise = standardise
+        self.training = training
+        self.random_state = random_state
+
+    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+        from collegium.agents.networks import ResidualNetwork
+
+        return ResidualNetwork(size, self.channels)
+
+
+class MicroCNN(_Family):
+    """One 7×7 convolution with stride 4, ReLU, global average pooling, dropout, one layer: the ModelNet agents."""
+
+    def __init__(
+        self,
+        channels: int = 16,
+        dropout: float = 0.0,
+        standardise: bool = True,
+        training: Training = SGD,
+        random_state: int | None = None,
+    ) -> None:
+        self.channels = channels
+        self.dropout = dropout
+        self.standardise = standardise
+        self.training = training
+        self.random_state = random_state
+
+    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+        from collegium.agents.networks import MicroNetwork
+
+        return MicroNetwork(size, self.channels, self.dropout)

@@ -1,0 +1,152 @@
+"""`collegium data`: what data there is, whether it is sound, and how to get more."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from collegium.cli.render import render
+from collegium.data.cifar10 import ARCHIVE, ARCHIVE_SHA256
+from collegium.data.environment import environment
+from collegium.data.fetch import already_there, fetch_cifar10
+from collegium.data.folders import DATA_VARIABLE, cache_folder, places
+from collegium.data.inventory import NAMES, Inventory, take_stock
+from collegium.errors import DataError, InputFileError
+
+app = typer.Typer(help="Data sets: list, check, fetch or render them.", no_args_is_help=True)
+
+_SHOWN = 5
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help=f"The folder that holds the data; by default what {DATA_VARIABLE} says."
+    ),
+]
+
+
+@app.command("list")
+def list_sets(
+    data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Which data sets are on this machine, where, with how many items, and how to get the others."""
+    stocks = [take_stock(name, data) for name in NAMES]
+    if as_json:
+        typer.echo(json.dumps([_facts(stock) for stock in stocks]))
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    table = Table("data set", Column("where", overflow="fold"), "items", "remark")
+    for stock in stocks:
+        folder = str(stock.folder) if stock.folder else "–"
+        table.add_row(stock.name, folder, _counted(stock), _state(stock))
+    console.print(table, soft_wrap=False)
+    for stock in stocks:
+        if not stock.found:
+            console.print(f"{stock.name} was not found in {' or '.join(map(str, places(data)))}. {stock.obtain}.")
+    kept = sum(file.stat().st_size for file in cache_folder().glob("*.npy"))
+    console.print(f"cache: {cache_folder()} ({kept / 1e6:.0f} MB, may be emptied at any time)")
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]…", help=f"{', '.join(NAMES)}; all of them by default.")
+    ] = None,
+    data: DataFolder = None,
+) -> None:
+    """Read every file of the data sets from beginning to end, and name those that are not as they should be."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    problems: list[str] = []
+    for name in names or NAMES:
+        stock = take_stock(name, data, thorough=True)
+        if not stock.found:
+            sentence = f"{name} was not found in {' or '.join(map(str, places(data)))}. {stock.obtain}."
+            if names:
+                raise DataError(sentence)
+            console.print(sentence)
+            continue
+        problems += stock.problems
+        where = f" in {stock.folder}" if stock.folder else ""
+        console.print(f"{name}{where}: {_state(stock)}")
+        for split, counts in stock.counts.items():
+            console.print(f"  {split}: {', '.join(f'{n} × {one}' for one, n in counts.items()) or 'nothing'}")
+        if stock.largest_n0 is not None:
+            n0, first, second = stock.largest_n0
+            console.print(f"  largest balanced training set: N_0 = {n0} ({first} and {second})")
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise InputFileError("; ".join(problems[:_SHOWN]) + more)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="cifar10, or blender, which `render` works with.")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default where {DATA_VARIABLE} says.")
+    ] = None,
+    url: Annotated[str, typer.Option(metavar="URL", help="Another address of the archive.")] = ARCHIVE,
+    sha256: Annotated[str, typer.Option(metavar="HEX", help="The checksum of another archive.")] = ARCHIVE_SHA256,
+) -> None:
+    """Download a data set, verify it and unpack it. Run it again to go on with a download that was interrupted."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if name == "blender":
+        python = environment(tell=lambda sentence: typer.echo(sentence, err=True))
+        console.print(f"Blender is ready: {python}")
+        return
+    if name != "cifar10":
+        raise DataError(f"{name} cannot be fetched. {take_stock(name).obtain}.")
+    there = already_there(to, sha256)
+    if there is not None:
+        console.print(f"{there.folder} is there already, nothing to do: {there.remark}")
+        return
+    try:
+        folder = fetch_cifar10(to, url, sha256)
+    except KeyboardInterrupt:
+        typer.echo("stopped; run the same command again to go on from here", err=True)
+        raise
+    stock = take_stock("cifar10", folder, thorough=True)
+    console.print(f"{folder}: {stock.remark}")
+    if folder.parent not in places():
+        console.print(f"to have it found: export {DATA_VARIABLE}={folder.parent}")
+
+
+app.command()(render)
+
+
+def _counted(stock: Inventory) -> str:
+    """Items per split, and per class where those are few."""
+    lines = []
+    for split, counts in stock.counts.items():
+        total = sum(counts.values())
+        if len(counts) > 4:
+            least, most = min(counts.values()), max(counts.values())
+            each = f"{least}" if least == most else f"{least} to {most}"
+            lines.append(f"{split}: {total}, {each} of each of {len(counts)} classes")
+        else:
+            lines.append(f"{split}: {', '.join(f'{n} × {one}' for one, n in counts.items()) or 'nothing'}")
+    return "\n".join(lines) or "–"
+
+
+def _state(stock: Inventory) -> str:
+    if not stock.found:
+        return "not found"
+    if not stock.problems:
+        return stock.remark
+    more = f" (and {len(stock.problems) - 1} more)" if len(stock.problems) > 1 else ""
+    return f"{stock.remark}; not sound: {stock.problems[0]}{more}"
+
+
+def _facts(stock: Inventory) -> dict[str, Any]:
+    return {
+        "name": stock.name,
+        "found": stock.found,
+        "folder": None if stock.folder is None else str(stock.folder),
+        "counts": stock.counts,
+        "largest_n0": None if stock.largest_n0 is None else stock.largest_n0[0],
+        "remark": stock.remark,
+        "problems": stock.problems,
+        "obtain": stock.obtain,
+    }

@@ -1,0 +1,11 @@
+"""Data sets as K private views of the same items: bundled, read from files, or rendered.
+
+Every loader gives `(train, test)`, two `Dataset`s. Reading is strict: a file is whole and right, or refused by name.
+"""
+
+from collegium.data.cifar10 import cifar10
+from collegium.data.dataset import Dataset
+from collegium.data.digits import digits
+from collegium.data.modelnet import modelnet
+
+__all__ = ["Dataset", "cifar10", "digits", "modelnet"]

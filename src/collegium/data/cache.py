@@ -1,0 +1,54 @@
+"""Arrays that take a while to make, kept as memory-mapped files in the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data import folders
+
+
+def place(name: str, key: Iterable[object]) -> Path:
+    """The file that keeps what is made from `key`: everything the array depends on."""
+    digest = hashlib.sha256("\0".join(map(str, key)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return folders.cache_folder() / f"{name}-{digest}.npy"
+
+
+def kept(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
+    """The array kept there, memory-mapped and read-only; None if it is not there or not whole."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+        whole = path.stat().st_size == array.offset + array.nbytes
+    except (OSError, ValueError, EOFError):
+        return None
+    return array if whole and array.shape == shape and array.dtype == np.uint8 and array.flags.c_contiguous else None
+
+
+def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, from now on kept in a file if one can be written; half a file is never seen by anybody."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
+            temporary = file.name
+            np.save(file, array, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        temporary = None
+    except OSError:  # a cache that cannot be written, or is full, only costs time
+        return array
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    mapped = kept(path, array.shape)
+    return array if mapped is None else mapped

@@ -1,0 +1,120 @@
+"""The one type of a data set: K views of the same items, their labels, and the names of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import DataError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """K private views of the same n items.
+
+    >>> two = Dataset([np.zeros((3, 4)), np.ones((3, 2, 2))], np.array([1, -1, 1]), ("cat", "dog"), ("left", "right"))
+    >>> two
+    Dataset(3 items: 2 × cat, 1 × dog; 2 agents: left, right)
+    >>> two.take([0, 2]).y
+    array([1, 1], dtype=int8)
+    """
+
+    views: Sequence[NDArray[Any]]
+    """K arrays of any shape and type whose first axis is the items; images are (n, height, width[, channels])."""
+    y: NDArray[np.int8]
+    """Labels, +1 for the first class named and -1 for the second, shape (n,)."""
+    class_names: tuple[str, str]
+    agent_names: tuple[str, ...]
+    source: str = ""
+    """Where the items came from, for people to read."""
+    items: tuple[str, ...] | None = None
+    """What the items are called, where they have names."""
+
+    def __post_init__(self) -> None:
+        views, y = _views(self.views), _labels(self.y)
+        for k, view in enumerate(views):
+            if view.ndim < 1 or len(view) != len(y):
+                raise DataError(f"view {k} has shape {view.shape}, but there are {len(y)} labels: views align by item")
+        classes = _names(self.class_names, "class_names")
+        if len(classes) != 2 or classes[0] == classes[1]:
+            raise DataError(f"class_names must name two different classes, got {self.class_names!r}")
+        agents = _names(self.agent_names, "agent_names")
+        if len(agents) != len(views):
+            raise DataError(f"{len(views)} views need as many agent names, got {len(agents)}")
+        items = None if self.items is None else _names(self.items, "items")
+        if items is not None and len(items) != len(y):
+            raise DataError(f"{len(y)} items need as many names, got {len(items)}")
+        for name, value in (("views", views), ("y", y), ("class_names", classes), ("agent_names", agents)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "items", items)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def size(self) -> int:
+        """The number of agents, K."""
+        return len(self.views)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many items are of the first and of the second class."""
+        first = int(np.count_nonzero(self.y == 1))
+        return first, len(self) - first
+
+    @property
+    def largest_n0(self) -> int:
+        """The size of the largest sample with as many items of one class as of the other."""
+        return 2 * min(self.counts)
+
+    def take(self, rows: Sequence[int] | NDArray[Any]) -> Dataset:
+        """The same views of some of the items, in the order given: their numbers, or True for each one wanted."""
+        chosen = np.asarray(rows)
+        chosen = chosen.astype(np.intp) if chosen.shape == (0,) else chosen
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+            raise DataError("take wants a list of items' numbers, or True or False for every item")
+        try:
+            y = self.y[chosen]
+        except IndexError as problem:
+            raise DataError(f"there are {len(self)} items, counted from 0: {problem}") from None
+        items = None if self.items is None else tuple(np.asarray(self.items, object)[chosen])
+        views = [view[chosen] for view in self.views]
+        return Dataset(views, y, self.class_names, self.agent_names, self.source, items)
+
+    def __repr__(self) -> str:
+        (first, second), (a, b) = self.counts, self.class_names
+        names = self.agent_names
+        agents = ", ".join(names) if self.size < 3 else f"{names[0]} … {names[-1]}"
+        plural = "agent" if self.size == 1 else "agents"
+        return f"Dataset({len(self)} items: {first} × {a}, {second} × {b}; {self.size} {plural}: {agents})"
+
+
+def _views(views: Any) -> tuple[NDArray[Any], ...]:
+    if isinstance(views, (str, bytes, dict)) or not hasattr(views, "__iter__"):
+        raise DataError(f"views must be a list of arrays, one per agent; got {type(views).__name__}")
+    try:
+        arrays = tuple(view if isinstance(view, np.memmap) else np.asarray(view) for view in views)
+    except ValueError:
+        raise DataError("a view must be one array, with rows of the same shape") from None
+    if not arrays:
+        raise DataError("a data set needs at least one view")
+    return arrays
+
+
+def _labels(y: Any) -> NDArray[np.int8]:
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not np.isin(labels, (-1, 1)).all():
+        raise DataError("labels of a data set are +1 (first class) and -1 (second class), one per item")
+    signs = labels.astype(np.int8)
+    signs.flags.writeable = False
+    return signs
+
+
+def _names(names: Any, what: str) -> tuple[str, ...]:
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+        raise DataError(f"{what} must be a list of names, got {names!r}")
+    return tuple(map(str, names))

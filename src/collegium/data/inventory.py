@@ -1,0 +1,144 @@
+"""What there is of each data set on this machine, and whether it is sound."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collegium.data import folders
+from collegium.data.cifar10 import FILES, OFFICIAL, OFFICIAL_IMAGES, records
+from collegium.data.cifar10 import OBTAIN as CIFAR10_OBTAIN
+from collegium.data.cifar10 import counts as count_images
+from collegium.data.cifar10 import where as where_cifar10
+from collegium.data.digits import CLASSES as DIGITS
+from collegium.data.digits import read as read_digits
+from collegium.data.download import sha256
+from collegium.data.modelnet import OBTAIN as MODELNET_OBTAIN
+from collegium.data.modelnet import SIZE, SPLITS, classes_in, item
+from collegium.data.modelnet import where as where_modelnet
+from collegium.data.png import read_grey
+from collegium.errors import CollegiumError, DataError
+from collegium.progress import progress
+
+NAMES = ("digits", "cifar10", "modelnet")
+Root = str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """One data set: where it is, how many items of each class are in each split, and what is wrong with it."""
+
+    name: str
+    folder: Path | None
+    """None if it was not found, or needs no folder."""
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Items per split and class."""
+    problems: tuple[str, ...] = ()
+    remark: str = ""
+    complete: bool = False
+    """Whether every byte is that of the official set; known only after a thorough look."""
+    obtain: str = ""
+    """How to get it."""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is anything of it."""
+        return self.folder is not None or bool(self.counts)
+
+    @property
+    def largest_n0(self) -> tuple[int, str, str] | None:
+        """The largest balanced training set of two classes, and of which two: those with the most items."""
+        train = self.counts.get("train", {})
+        if len(train) < 2:
+            return None
+        two = dict(Counter(train).most_common(2))
+        first, second = (name for name in train if name in two)
+        return 2 * min(two.values()), first, second
+
+
+def take_stock(name: str, root: Root = None, *, thorough: bool = False) -> Inventory:
+    """Look at one data set; a thorough look reads every file from beginning to end."""
+    if name not in NAMES:
+        raise DataError(f"there is no data set {name!r}: choose among {', '.join(NAMES)}")
+    look = dict(zip(NAMES, (_digits, _cifar10, _modelnet), strict=True))[name]
+    return look(root, thorough)
+
+
+def _digits(root: Root, thorough: bool) -> Inventory:
+    _, labels = read_digits()
+    counts = {name: int((labels == digit).sum()) for digit, name in enumerate(DIGITS)}
+    remark = "comes with scikit-learn; split at random when it is loaded"
+    obtain = "It comes with scikit-learn: there is nothing to get"
+    return Inventory("digits", None, {"all": counts}, (), remark, complete=True, obtain=obtain)
+
+
+def _cifar10(root: Root, thorough: bool) -> Inventory:
+    folder = where_cifar10(root)
+    if folder is None:
+        return Inventory("cifar10", None, obtain=CIFAR10_OBTAIN)
+    counts: dict[str, dict[str, int]] = {}
+    problems, other = [], []
+    images = 0
+    for split, names in FILES.items():
+        sound = []
+        for name in names:
+            try:
+                if not (folder / name).exists():
+                    raise DataError(f"{folder / name} is missing")
+                sound.append(records(folder / name))
+                if thorough and sha256(folder / name) != OFFICIAL[name]:
+                    other.append(name)
+            except CollegiumError as problem:
+                problems.append(str(problem))
+        counts[split] = count_images(sound) if sound else {}
+        images += sum(map(len, sound))
+    expected = OFFICIAL_IMAGES * len(OFFICIAL)
+    if images < expected:
+        remark = f"a part of the official set: {images} of {expected} images"
+    elif not thorough:
+        remark = f"{images} images"
+    elif other:
+        remark = f"{images} images, but not the official ones: other checksums of {', '.join(other)}"
+    else:
+        remark = f"the complete official set: {images} images, all checksums as they should be"
+    complete = thorough and not (problems or other)
+    return Inventory("cifar10", folder, counts, tuple(problems), remark, complete, CIFAR10_OBTAIN)
+
+
+def _modelnet(root: Root, thorough: bool) -> Inventory:
+    folder = where_modelnet(root)
+    if folder is None:
+        return Inventory("modelnet", None, obtain=MODELNET_OBTAIN)
+    counts: dict[str, dict[str, int]] = {split: {} for split in SPLITS}
+    problems = []
+    for name in classes_in(folder):
+        for split in SPLITS:
+            place = folder / name / split
+            if not place.is_dir():
+                problems.append(f"{place} is missing")
+                continue
+            objects = folders.listing(place)
+            with progress(f"reading {name}, {split}", len(objects)) as bar:
+                for one in objects:
+                    found = _problems(place / one, thorough)
+                    problems += found
+                    counts[split][name] = counts[split].get(name, 0) + (not found)
+                    bar.advance()
+    remark = f"{sum(sum(split.values()) for split in counts.values())} objects of 12 views"
+    return Inventory("modelnet", folder, counts, tuple(problems), remark, obtain=MODELNET_OBTAIN)
+
+
+def _problems(place: Path, thorough: bool) -> list[str]:
+    problems = []
+    try:
+        files = item(place).files
+    except CollegiumError as problem:
+        return [str(problem)]
+    for path in files if thorough else ():
+        try:
+            read_grey(path, SIZE, background=255)
+        except CollegiumError as problem:
+            problems.append(str(problem))
+    return problems

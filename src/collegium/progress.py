@@ -1,0 +1,159 @@
+"""A progress bar with the time left, on standard error, for whatever takes longer than a moment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
+from threading import RLock, Timer
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+T = TypeVar("T")
+
+DELAY = 2.0
+"""Seconds of work before a bar is worth showing."""
+
+_lock = RLock()
+_shown: list[Bar] = []
+_display: Progress | None = None
+
+
+class Bar:
+    """How far a piece of work has come. `advance` and `move_to` may be called from any thread."""
+
+    def __init__(self, label: str, total: float | None, start: float = 0, *, in_bytes: bool = False) -> None:
+        self.label = label
+        self.total = total
+        self.completed = start
+        self._start = start
+        self._in_bytes = in_bytes
+        self._began = self._moved = monotonic()
+        self._task: TaskID | None = None
+        self._ended = False
+
+    def advance(self, amount: float = 1) -> None:
+        """So much more is done."""
+        with _lock:
+            self.move_to(self.completed + amount)
+
+    __call__ = advance
+
+    def move_to(self, completed: float) -> None:
+        """So much is done in all."""
+        with _lock:
+            self.completed = completed
+            self._moved = monotonic()
+            if _display is not None and self._task is not None:
+                _display.update(self._task, completed=completed, total=self.total)
+
+    @property
+    def amount(self) -> str:
+        """How much is done, for people to read."""
+        if self._in_bytes:
+            whole = "" if self.total is None else f" of {self.total / 1e6:.1f}"
+            return f"{self.completed / 1e6:.1f}{whole} MB"
+        return f"{100 * self.completed / self.total:.0f} %" if self.total else ""
+
+    @property
+    def left(self) -> str:
+        """The time left at the pace so far; nothing is said before there is a pace."""
+        done = self.completed - self._start
+        if self.total is None or done <= 0:
+            return ""
+        pace = (self._moved - self._began) / done
+        seconds = pace * (self.total - self.completed) - (monotonic() - self._moved)
+        minutes, seconds = divmod(max(0, round(seconds)), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left"
+
+    def _show(self) -> None:
+        with _lock:
+            if not self._ended:
+                self._task = _open().add_task(self.label, total=self.total, completed=self.completed, bar=self)  # type: ignore[arg-type]
+                _shown.append(self)
+
+    def _end(self) -> None:
+        with _lock:
+            self._ended = True
+            if self in _shown and _display is not None and self._task is not None:
+                _shown.remove(self)
+                _display.remove_task(self._task)
+                self._task = None
+                if not _shown:
+                    _close()
+
+
+@contextmanager
+def progress(label: str, total: float | None, start: float = 0, *, in_bytes: bool = False) -> Iterator[Bar]:
+    """A bar for a block of work, gone when the block ends. `total=None` means that nobody knows how much it is.
+
+    It shows after two seconds, and only where standard error is a terminal; bars inside one another stand below
+    one another. Work that goes on where an earlier run left off begins at `start`.
+
+    >>> with progress("training", total=3) as bar:
+    ...     bar.advance()
+    ...     bar.move_to(2.5)
+    >>> bar.completed
+    2.5
+    """
+    bar = Bar(label, total, start, in_bytes=in_bytes)
+    if not _is_terminal():
+        yield bar
+        return
+    timer = Timer(DELAY, bar._show)  # work that is slow to report anything is shown in time too
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar
+    finally:
+        timer.cancel()
+        bar._end()
+
+
+def track(items: Iterable[T], label: str, total: float | None = None) -> Iterator[T]:
+    """The same items one by one, with a bar that counts them.
+
+    >>> list(track("abc", "reading"))
+    ['a', 'b', 'c']
+    """
+    known = len(items) if total is None and isinstance(items, Sized) else total
+    with progress(label, known) as bar:
+        for item in items:
+            yield item
+            bar.advance()
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def _open() -> Progress:
+    global _display
+    if _display is None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[bar].amount}", markup=False),
+            TextColumn("{task.fields[bar].left}", markup=False),
+        )
+        # What others print on standard output stays there: it may be a file.
+        display = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+        display.start()
+        _display = display
+    return _display
+
+
+def _close() -> None:
+    global _display
+    if _display is not None:
+        _display.stop()
+        _display = None

@@ -1,0 +1,312 @@
+"""`Team`: K classifiers with a private view each, fitted alone, deciding together; with scikit-learn's habits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import validate_data
+
+from collegium.agents.adapt import as_model
+from collegium.agents.base import Doubles, Model
+from collegium.agents.calibration import temperatures, uncentred
+from collegium.agents.independent import Task, descend, fit_side_by_side, seed_sequence, seeded
+from collegium.agents.splitting import split
+from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError
+from collegium.labels import to_signs
+from collegium.network import Items, Run, collaborate
+from collegium.policy import Policy
+from collegium.protocol import DeGroot, Rule
+from collegium.randomness import Seed
+from collegium.views import Views, gather, table
+
+Agents = Sequence[tuple[str, Any]]
+
+
+class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
+    """Classifiers that each see their own view, are fitted alone, and decide together over a network.
+
+    `agents` are (name, model) pairs, one per agent of `policy`: scikit-learn classifiers, `collegium.agents` models,
+    torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
+    agent sees the columns that `columns`, one selector per agent, picks.
+
+    A training part and a held-out part of `validation` (a fraction) are split only where somebody needs the latter:
+    early stopping, or temperatures with `calibrate`. Scores are divided by the temperature, squeezed by tanh(f/2) if
+    `bounded`, and lose the mean of the training scores if `center`.
+
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from collegium import policy, topology
+    >>> X, y = make_classification(200, 6, n_informative=4, random_state=0)
+    >>> ring = policy.uniform(topology.ring(3))
+    >>> team = Team([(name, LogisticRegression()) for name in "abc"], ring, columns=[[0, 1], [2, 3], [4, 5]])
+    >>> team.fit(X[:100], y[:100]).score(X[100:], y[100:])
+    0.73
+    """
+
+    def __init__(
+        self,
+        agents: Agents,
+        policy: Policy,
+        rounds: int = 20,
+        rule: Rule = DeGroot(),
+        center: bool = True,
+        calibrate: bool = False,
+        bounded: bool = False,
+        columns: Sequence[Any] | None = None,
+        validation: float = 0.2,
+        workers: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.agents = agents
+        self.policy = policy
+        self.rounds = rounds
+        self.rule = rule
+        self.center = center
+        self.calibrate = calibrate
+        self.bounded = bounded
+        self.columns = columns
+        self.validation = validation
+        self.workers = workers
+        self.random_state = random_state
+
+    # Learning
+
+    def fit(self, X: Views, y: ArrayLike) -> Self:
+        """Fit every agent's model on its own view, independently; then the temperatures and centers."""
+        if y is None:
+            raise LabelError("a Team requires y to be passed, but the target y is None")
+        models = self._models()
+        views = self._complete(X, reset=True)
+        signs = to_signs(y, len(views[0]))
+        root = seed_sequence(self.random_state) if self.random_state is not None else np.random.SeedSequence()
+        inside, outside = np.arange(len(signs)), np.empty(0, np.int64)
+        if self.calibrate or any(getattr(model, "uses_validation", False) for model in models):
+            inside, outside = split(signs, self.validation, np.random.default_rng(descend(root, 0)))
+        fits = fit_side_by_side(
+            [
+                Task(name, seeded(model, descend(root, 1, k)), view, signs, inside, outside)
+                for k, ((name, _), model, view) in enumerate(zip(self.agents, models, views, strict=True))
+            ],
+            self.workers,
+        )
+        self.classes_ = np.unique(np.asarray(y))
+        self._settle(
+            [fit.model for fit in fits],
+            np.column_stack([fit.train for fit in fits]),
+            np.column_stack([fit.val for fit in fits]),
+            signs[outside],
+        )
+        return self
+
+    @classmethod
+    def from_fitted(
+        cls,
+        agents: Agents,
+        policy: Policy,
+        *,
+        train_views: Views | None = None,
+        validation_views: Views | None = None,
+        validation_y: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        **settings: Any,
+    ) -> Team:
+        """A team of models that were fitted elsewhere, by any framework: only centers are learned.
+
+        `train_views` are items of the kind the models were trained on, for the centers, and need no labels;
+        `validation_views` and `validation_y` are for the temperatures of `calibrate=True`. `classes` are the labels of
+        -1 and +1, in this order; without it they are those of the models if these agree, and else -1 and 1.
+        """
+        team = cls(agents, policy, **settings)
+        models = team._models()
+        team.classes_ = _classes(models) if classes is None else np.asarray(classes)
+        if team.classes_.shape != (2,):
+            raise ModelError(f"classes must be the labels of -1 and +1; got {classes!r}")
+        if team.center and train_views is None:
+            raise DataError("centers are means over training items: give train_views=, or center=False to do without")
+        if team.calibrate and (validation_views is None or validation_y is None):
+            raise DataError("temperatures need validation_views= and validation_y=, or calibrate=False")
+        train = np.zeros((1, len(models)))
+        if train_views is not None:
+            train = team._score(models, team._complete(train_views, reset=True))
+        val, signs = np.empty((0, len(models))), np.empty(0, np.int8)
+        if validation_views is not None and validation_y is not None:
+            val = team._score(models, team._complete(validation_views))
+            signs = to_signs(validation_y, len(val), classes=tuple(team.classes_[::-1]))
+        team._settle(models, train, val, signs)
+        return team
+
+    def _settle(self, models: list[Model], train: Doubles, val: Doubles, y_val: NDArray[np.int8]) -> None:
+        self.models_ = models
+        self.temperature_ = temperatures(val, y_val) if self.calibrate else np.ones(len(models))
+        ready = uncentred(train, self.temperature_, self.bounded)
+        self.center_ = ready.mean(axis=0) if self.center else np.zeros(len(models))
+
+    # Deciding
+
+    def scores(self, X: Views) -> Doubles:
+        """Raw scores of every agent, shape (n, K), positive for `classes_[1]`; NaN where an agent's view is missing."""
+        return self._score(self._fitted(), *self._gather(X))
+
+    def statistics(self, X: Views) -> Doubles:
+        """What enters the protocol, shape (n, K): scaled, bounded and centred as set; 0 where a view is missing."""
+        ready = uncentred(self.scores(X), self.temperature_, self.bounded) - self.center_
+        return np.nan_to_num(ready, nan=0.0)
+
+    def run(
+        self, X: Views, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
+    ) -> Run:
+        """Let the agents talk about these items; `run.missing` says which views were not there."""
+        models = self._fitted()
+        views, missing = self._gather(X)
+        ready = uncentred(self._score(models, views, missing), self.temperature_, self.bounded) - self.center_
+        run = collaborate(
+            np.nan_to_num(ready, nan=0.0), self.policy, self.rounds, self.rule, rng=rng, items=items, record=record
+        )
+        return replace(run, missing=missing) if missing.any() else run
+
+    def decision_function(self, X: Views, agent: str | None = None) -> Doubles:
+        """The final statistic, shape (n,): the mean over the agents, or that of the agent named."""
+        final = self.run(X, record="final").statistics[-1]
+        if agent is None:
+            return np.asarray(final.mean(axis=1))
+        names = [name for name, _ in self.agents]
+        if agent not in names:
+            raise ModelError(f"there is no agent {agent!r}; the agents are {', '.join(map(repr, names))}")
+        return np.asarray(final[:, names.index(agent)])
+
+    def predict(self, X: Views, agent: str | None = None) -> NDArray[Any]:
+        """The joint decision, or that of one agent; a statistic of exactly 0 means the first of `classes_`."""
+        positive = self.decision_function(X, agent) > 0
+        chosen: NDArray[Any] = self.classes_[positive.astype(int)]
+        return chosen
+
+    def predict_proba(self, X: Views, agent: str | None = None) -> Doubles:
+        """Probabilities of `classes_`, shape (n, 2), reading the final statistic as a log-odds.
+
+        A weighted mean of log-odds is the logarithmic opinion pool of the agents' posteriors; with `bounded`, a mean of
+        tanh(f/2) is the linear pool. Centering takes the training sample's own tilt away.
+        """
+        final = self.decision_function(X, agent)
+        second = np.clip((1 + final) / 2, 0, 1) if self.bounded else expit(final)
+        return np.column_stack([1 - second, second])
+
+    # Keeping
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted team to a new folder, without pickle; see `Team.load`."""
+        from collegium.team_files import save
+
+        self._fitted()
+        save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path, **trust: Any) -> Team:
+        """Read a team back; a file that was changed since it was written is refused."""
+        from collegium.team_files import load
+
+        return load(Path(folder), **trust)
+
+    # Inside
+
+    def _models(self) -> list[Model]:
+        if not isinstance(self.policy, Policy):
+            raise PolicyError(
+                f"policy must be a collegium Policy, such as policy.uniform(topology.ring(9)); got {self.policy!r}"
+            )
+        try:
+            names = [name for name, _ in self.agents]
+        except (TypeError, ValueError):
+            raise ModelError("agents must be a list of (name, model) pairs") from None
+        if len(names) != self.policy.size:
+            raise PolicyError(f"there are {len(names)} agents, but the network has {self.policy.size}")
+        if any(not isinstance(name, str) or "__" in name for name in names) or len(set(names)) < len(names):
+            raise ModelError(f"agents need different names without '__'; got {names}")
+        models = []
+        for name, thing in self.agents:
+            try:
+                models.append(as_model(thing))
+            except CollegiumError as mistake:
+                raise type(mistake)(f"agent {name!r}: {mistake}") from None
+        return models
+
+    def _fitted(self) -> list[Model]:
+        models: list[Model] | None = getattr(self, "models_", None)
+        if models is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Team is not fitted yet: call fit, or make it with Team.from_fitted")
+        return models
+
+    def _gather(self, X: Views, reset: bool = False) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
+        """The views and what is missing; of a table, also whether it has the columns that `fit` saw."""
+        if self.columns is not None:
+            X = table(X)
+            try:
+                validate_data(self, X, reset=reset, skip_check_array=True)
+            except ValueError as refusal:
+                raise DataError(str(refusal)) from None
+        return gather(X, len(self.agents), self.columns)
+
+    def _complete(self, X: Views, reset: bool = False) -> list[NDArray[Any]]:
+        """Views for learning, where nothing may be missing."""
+        views, missing = self._gather(X, reset)
+        if missing.any():
+            k = int(np.flatnonzero(missing.any(axis=0))[0])
+            raise DataError(
+                f"the view of agent {self.agents[k][0]!r} is missing for {int(missing[:, k].sum())} items: "
+                "every agent needs its view of every training item"
+            )
+        return views
+
+    def _score(
+        self, models: list[Model], views: list[NDArray[Any]], missing: NDArray[np.bool_] | None = None
+    ) -> Doubles:
+        columns = []
+        for k, (model, view) in enumerate(zip(models, views, strict=True)):
+            try:
+                if missing is None or not missing[:, k].any():
+                    columns.append(model.scores(view))
+                    continue
+                column = np.full(len(missing), np.nan)
+                there = ~missing[:, k]
+                if there.any():
+                    column[there] = model.scores(view[there])
+                columns.append(column)
+            except CollegiumError as mistake:
+                raise type(mistake)(f"agent {self.agents[k][0]!r}: {mistake}") from None
+        return np.column_stack(columns)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Settings of the team and, as `name__setting`, of its agents' models."""
+        params: dict[str, Any] = self._get_params("agents", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings of the team, replace an agent's model (`name=`) or change one of its settings
+        (`name__setting=`)."""
+        self._set_params("agents", **params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "models_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _classes(models: list[Model]) -> NDArray[Any]:
+    """The labels of -1 and +1, if all models that know theirs agree."""
+    known = [getattr(one, "classes_", None) for model in models for one in (model, getattr(model, "estimator", None))]
+    found = {tuple(np.asarray(classes).tolist()): np.asarray(classes) for classes in known if classes is not None}
+    return found.popitem()[1] if len(found) == 1 else np.array([-1, 1])

@@ -1,0 +1,17 @@
+"""A fitted team as a folder, without pickle: what is read back decides exactly as what was written.
+
+    manifest.json        the agents, all settings, what was learned, versions and checksums
+    policy.npz           the network: who hears whom, and the weights
+    00-north.skops       one file per agent: scikit-learn estimators as skops writes them,
+    01-east.safetensors  the weights of a PyTorch module,
+    02-west.onnx         or the ONNX file
+
+Checksums notice damage and edits, but not a forger who computes them anew. Against forgers there is no code in any
+file: types that skops does not know to be harmless are loaded only if they are named in `trusted`, and a PyTorch module
+that is none of ours is brought by the user.
+"""
+
+from collegium.team_files.loading import load
+from collegium.team_files.saving import save
+
+__all__ = ["load", "save"]

@@ -1,0 +1,218 @@
+"""Any scikit-learn classifier speaks for an agent with exactly its own decision values or clipped log-odds."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from collegium.agents.sklearn_model import SklearnModel
+from collegium.errors import LabelError, ModelError
+
+RNG = np.random.default_rng(1)
+Y = np.where(np.arange(60) % 2, 1, -1)
+VIEW = RNG.normal(size=(60, 4)) + 0.7 * Y[:, None]
+LIMIT = np.log((1 - 1e-6) / 1e-6)
+
+WITH_DECISIONS = [
+    LogisticRegression(),
+    SGDClassifier(random_state=0),
+    SVC(),
+    HistGradientBoostingClassifier(max_iter=3),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
+]
+WITH_PROBABILITIES = [
+    RandomForestClassifier(n_estimators=5, random_state=0),
+    DecisionTreeClassifier(random_state=0),
+    GaussianNB(),
+    KNeighborsClassifier(3),
+    make_pipeline(StandardScaler(), KNeighborsClassifier()),
+    CalibratedClassifierCV(SVC(), cv=2),
+]
+
+
+def named(estimator):
+    return type(getattr(estimator, "steps", [(0, estimator)])[-1][1]).__name__
+
+
+@pytest.mark.parametrize("estimator", WITH_DECISIONS, ids=named)
+def test_decision_values_are_taken_as_they_are(estimator):
+    model = SklearnModel(estimator).fit(VIEW, Y)
+    own = clone(estimator).fit(VIEW, Y)
+    assert model.scores(VIEW).tolist() == own.decision_function(VIEW).tolist()
+    assert model.score_kind_ == "decision_function"
+
+
+@pytest.mark.parametrize("estimator", WITH_PROBABILITIES, ids=named)
+def test_probabilities_become_clipped_log_odds(estimator):
+    model = SklearnModel(estimator).fit(VIEW, Y)
+    p = np.clip(clone(estimator).fit(VIEW, Y).predict_proba(VIEW)[:, 1], 1e-6, 1 - 1e-6)
+    assert model.scores(VIEW) == pytest.approx(np.log(p / (1 - p)), abs=1e-9)
+    assert model.score_kind_ == "log-odds of predict_proba, clipped to [1e-06, 1 - 1e-06]"
+
+
+def test_the_clip_is_a_setting():
+    tree = SklearnModel(DecisionTreeClassifier(random_state=0), clip=0.01).fit(VIEW, Y)
+    assert set(np.abs(tree.scores(VIEW)).round(9)) == {round(np.log(99), 9)}
+    assert "clipped to [0.01, 1 - 0.01]" in tree.score_kind_
+    assert np.abs(SklearnModel(DecisionTreeClassifier(random_state=0)).fit(VIEW, Y).scores(VIEW)).max() <= LIMIT + 1e-9
+    with pytest.raises(ModelError, match="clip must be a finite number"):
+        tree.set_params(clip=0.7).scores(VIEW)
+
+
+@pytest.mark.parametrize("labels", [Y, Y > 0, (Y > 0).astype(int), np.where(Y > 0, "plus", "minus"), (Y + 10).tolist()])
+def test_the_larger_label_is_plus_one(labels):
+    model = SklearnModel(LogisticRegression()).fit(VIEW, labels)
+    assert model.estimator_.classes_.tolist() == [-1, 1]
+    assert np.array_equal(model.scores(VIEW), SklearnModel(LogisticRegression()).fit(VIEW, Y).scores(VIEW))
+    assert model.scores(VIEW)[Y > 0].mean() > 0 > model.scores(VIEW)[Y < 0].mean()
+
+
+def test_a_fitted_estimator_is_used_without_fit():
+    for labels in (np.where(Y > 0, "dog", "cat"), Y > 0, Y):
+        fitted = LogisticRegression().fit(VIEW, labels)
+        model = SklearnModel(fitted)
+        check_is_fitted(model)
+        assert model.scores(VIEW).tolist() == fitted.decision_function(VIEW).tolist()
+
+
+def test_fit_works_on_a_clone():
+    estimator = LogisticRegression()
+    model = SklearnModel(estimator)
+    assert model.fit(VIEW, Y) is model
+    assert not hasattr(estimator, "coef_")
+    assert not hasattr(clone(model), "estimator_")
+
+
+def test_frozen_estimators_keep_what_they_learned():
+    fitted = LogisticRegression().fit(VIEW, Y > 0)
+    again = clone(SklearnModel(FrozenEstimator(fitted))).fit(VIEW, -Y)
+    assert again.scores(VIEW).tolist() == fitted.decision_function(VIEW).tolist()
+
+
+def test_images_become_rows_and_bytes_become_fractions():
+    images = RNG.integers(0, 256, size=(60, 3, 4, 2), dtype=np.uint8)
+    images[Y > 0, 0] //= 2
+    model = SklearnModel(LogisticRegression()).fit(images, Y)
+    own = LogisticRegression().fit(images.reshape(60, 24) / 255, Y)
+    assert model.scores(images).tolist() == own.decision_function(images.reshape(60, 24) / 255).tolist()
+    floats = images.astype(np.float64)
+    own = LogisticRegression(max_iter=5000).fit(floats.reshape(60, 24), Y)
+    model = SklearnModel(LogisticRegression(max_iter=5000)).fit(floats, Y)
+    assert model.scores(floats).tolist() == own.decision_function(floats.reshape(60, 24)).tolist()
+
+
+def test_tables_of_bytes_stay_what_they_are():
+    table = RNG.integers(0, 3, size=(60, 4), dtype=np.uint8)
+    own = LogisticRegression().fit(table, Y)
+    assert (
+        SklearnModel(LogisticRegression()).fit(table, Y).scores(table).tolist() == own.decision_function(table).tolist()
+    )
+
+
+def test_one_number_per_item_is_one_feature():
+    model = SklearnModel(LogisticRegression()).fit(VIEW[:, 0], Y)
+    assert model.estimator_.n_features_in_ == 1
+    assert model.scores(VIEW[:, 0]).shape == (60,)
+
+
+def test_texts_tables_and_sparse_views_go_through():
+    texts = np.where(Y > 0, "good good", "bad luck")
+    assert (
+        np.sign(SklearnModel(make_pipeline(CountVectorizer(), LogisticRegression())).fit(texts, Y).scores(texts)) == Y
+    ).all()
+    frame = pd.DataFrame({"a": VIEW[:, 0], "b": texts})
+    columns = make_column_transformer(("passthrough", ["a"]))
+    table = SklearnModel(make_pipeline(columns, LogisticRegression())).fit(frame, Y)
+    assert table.scores(frame) == pytest.approx(
+        SklearnModel(LogisticRegression()).fit(VIEW[:, 0], Y).scores(VIEW[:, 0])
+    )
+    thin = SklearnModel(LogisticRegression()).fit(sparse.csr_array(VIEW), Y).scores(sparse.csr_array(VIEW))
+    assert thin == pytest.approx(SklearnModel(LogisticRegression()).fit(VIEW, Y).scores(VIEW), abs=1e-3)
+
+
+def test_one_item_and_none():
+    model = SklearnModel(LogisticRegression()).fit(VIEW, Y)
+    assert model.scores(VIEW[:1]) == pytest.approx(model.scores(VIEW)[:1])
+    assert model.scores(VIEW[:0]).shape == (0,)
+
+
+def test_settings_reach_the_estimator_and_pickling_keeps_what_was_learned():
+    model = SklearnModel(LogisticRegression()).set_params(estimator__C=0.01, clip=1e-3)
+    assert model.estimator.C == 0.01
+    model.fit(VIEW, Y)
+    assert pickle.loads(pickle.dumps(model)).scores(VIEW).tolist() == model.scores(VIEW).tolist()
+
+
+class Blind(LogisticRegression):
+    """Gives an impossible answer for the third item."""
+
+    def decision_function(self, X):
+        return np.where(np.arange(len(X)) == 2, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LinearRegression(), "LinearRegression has neither decision_function nor predict_proba"),
+        (VotingClassifier([("a", GaussianNB())]), "VotingClassifier has neither"),
+        (LogisticRegression, "got the class LogisticRegression: make an object of it"),
+        (5, "int has neither"),
+        (IsolationForest(n_estimators=2), "SklearnModel of IsolationForest is no classifier"),
+        (LogisticRegression(C=-1), "SklearnModel of LogisticRegression cannot be fitted on a view of shape .* 'C'"),
+    ],
+)
+def test_estimators_that_cannot_be_fitted(estimator, message):
+    with pytest.raises(ModelError, match=message):
+        SklearnModel(estimator).fit(VIEW, Y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LogisticRegression(), "SklearnModel of LogisticRegression is not fitted: call fit first"),
+        (make_pipeline(StandardScaler(), GaussianNB()), "SklearnModel of Pipeline is not fitted"),
+        (GaussianNB().fit(VIEW, np.arange(60) % 3), r"must know two classes, it knows 3: \[0 1 2\]"),
+        (DecisionTreeClassifier().fit(VIEW, np.ones(60)), "must know two classes, it knows 1"),
+        (DecisionTreeClassifier().fit(VIEW, np.c_[Y, Y]), "must know two classes"),
+        (LinearRegression().fit(VIEW, Y), "LinearRegression has neither"),
+        (Blind().fit(VIEW, Y), r"scores of SklearnModel of Blind contain NaN: 1 of 60 items \(first: item 2\)"),
+        (LogisticRegression().fit(VIEW[:, :3], Y), r"cannot score a view of shape \(60, 4\): X has 4 features"),
+    ],
+)
+def test_fitted_estimators_that_give_no_scores(estimator, message):
+    with pytest.raises(ModelError, match=message):
+        SklearnModel(estimator).scores(VIEW)
+
+
+def test_views_and_labels_that_do_not_fit():
+    with pytest.raises(LabelError, match="one per item: expected 60"):
+        SklearnModel(LogisticRegression()).fit(VIEW, Y[:59])
+    with pytest.raises(LabelError, match="two classes, got 3"):
+        SklearnModel(LogisticRegression()).fit(VIEW, np.arange(60) % 3)
+    with pytest.raises(ModelError, match="first axis is the items"):
+        SklearnModel(LogisticRegression()).fit(3.0, Y)
+    with pytest.raises(ModelError, match="contains NaN"):
+        SklearnModel(LogisticRegression()).fit(np.where(VIEW > 2, np.nan, VIEW), Y)
