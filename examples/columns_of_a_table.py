@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from collegium import Team, policy, topology
 
 X, y = load_breast_cancer(return_X_y=True)  # 30 columns: ten means, ten standard errors, ten worst values
-columns = [range(0, 10), range(10, 20), range(20, 30)]
+columns = [range(10), range(10, 20), range(20, 30)]
 clinics = [
     ("means", make_pipeline(StandardScaler(), LogisticRegression())),
     ("errors", RandomForestClassifier(100)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -208,11 +208,17 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         save(self, Path(folder))
 
     @classmethod
-    def load(cls, folder: str | Path, **trust: Any) -> Team:
-        """Read a team back; a file that was changed since it was written is refused."""
+    def load(
+        cls, folder: str | Path, *, modules: Mapping[str, Any] | None = None, trusted: Collection[str | type] = ()
+    ) -> Team:
+        """Read a team back; a file that was changed since it was written is refused.
+
+        `modules` gives, by agent's name, the PyTorch modules that are the user's own: a saved team holds no code.
+        `trusted` names types in scikit-learn models that skops does not vouch for.
+        """
         from collegium.team_files import load
 
-        return load(Path(folder), **trust)
+        return load(Path(folder), modules, trusted)
 
     # Inside
 

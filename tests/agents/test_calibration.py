@@ -63,6 +63,7 @@ def test_scores_no_better_than_chance_are_hottest(size):
 
 
 def test_what_lies_beyond_the_limits_is_cut_off():
+    assert (COLDEST, HOTTEST) == (0.01, 100)
     y = np.ones(4)
     signs = np.array([1, 1, 1, -1])
     assert temperature(0.5 * COLDEST * np.log(3) * signs, y) == COLDEST
