@@ -37,6 +37,24 @@ def test_lists_and_frames_become_arrays():
     assert not missing.any()
 
 
+class Foreign:
+    """An array of another library, with types of its own."""
+
+    dtype = "foreign.float64"
+
+    def __len__(self):
+        return 4
+
+    def __array__(self, dtype=None, copy=None):
+        return np.where(np.arange(12).reshape(4, 3) // 3 == 1, np.nan, TABLE)
+
+
+def test_arrays_of_other_libraries():
+    (array,), missing = gather([Foreign()], 1)
+    assert np.array_equal(array[2:], TABLE[2:])
+    assert missing[:, 0].tolist() == [False, True, False, False]
+
+
 def test_a_view_that_is_none_is_missing_for_all_items():
     views, missing = gather([None, TABLE, None], 3)
     assert missing.tolist() == [[True, False, True]] * 4
@@ -121,6 +139,7 @@ LISTS = {
     "not aligned": ([TABLE, TABLE[:3]], "different numbers of items: 4, 3"),
     "a number": ([TABLE, 5], "view 1 must be an array whose first axis is the items; got 5"),
     "words": ([TABLE, "four"], "view 1 must be an array whose first axis is the items; got 'four'"),
+    "a dictionary": ([{1: 2, 3: 4, 5: 6, 7: 8}, TABLE], "view 0 must be an array whose first axis is the items"),
     "ragged": ([TABLE, [[1], [1, 2], [1], [1]]], "view 1 is ragged: all items of one agent's view"),
     "ragged with a gap": ([[None, [1], [1, 2], [1]], TABLE], "view 0 is ragged"),
     "ragged objects": ([objects(*(np.ones(n) for n in (1, 2, 1, 1))), TABLE], "view 0 is ragged"),

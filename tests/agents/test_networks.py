@@ -133,6 +133,14 @@ def test_the_gradient_of_the_micro_network_by_finite_differences():
     assert torch.autograd.gradcheck(forward, tuple(given.values()))
 
 
+def test_the_ramp_of_the_micro_network_is_flat_at_zero():
+    network = doubled(MicroNetwork((11, 11, 1), channels=2))
+    for value in network.convolution.parameters():
+        torch.nn.init.zeros_(value)
+    for gradient in gradients(network, network(network.prepare(pictures(3, 11, 11, 1)).double()))[:2]:
+        assert not gradient.any()
+
+
 def test_the_micro_network_in_single_precision():
     network = MicroNetwork((19, 19, 3), channels=4)
     view = pictures(5, 19, 19, 3)

@@ -44,7 +44,8 @@ class Training:
     validation: float = 0.2
     """The part held out for early stopping when a model is fitted without a validation set of its own."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16 rounds inside convolutions and products: quicker where the processor has the instructions."""
+    """bfloat16 rounds inside convolutions and products to 8 significant bits. It is quicker where the processor has
+    instructions for it, and several times slower where it has not."""
     threads: int = 1
     """Threads inside one model. One is quickest when several models train side by side; results depend on it."""
 
