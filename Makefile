@@ -8,7 +8,7 @@ endif
 
 # Blender for the tests of `collegium data render`, in an environment of its own; without it they are skipped.
 BLENDER := .blender/blender/complete
-PACKAGES := libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libsm6 libice6 libgl1
+TORCH := torch==2.13.0
 
 .PHONY: help demo test check format lint types contract docs bench system constraints clean
 
@@ -21,21 +21,22 @@ PIP := $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-ver
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
 	@echo "installing into .venv …"
-	@$(PIP) torch==2.13.0
+	@$(PIP) $(TORCH)
 	@$(PIP) -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 demo: $(STAMP) ## install, then nine classifiers decide together on handwritten digits
 	$(BIN)/collegium demo
 
-test: $(STAMP) $(BLENDER) ## every test
+test: $(STAMP) $(BLENDER) ## every test; fetches Blender (400 MB) once, to test rendering with it
 	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) $(BIN)/pytest
 
-$(BLENDER): | $(STAMP)
-	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender
+$(BLENDER): src/collegium/data/environment.py | $(STAMP)
+	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender && touch $@
 
-system: ## install the Debian packages that Blender needs, if they are missing
-	@dpkg-query -W $(PACKAGES) >/dev/null 2>&1 || (apt-get update && apt-get install -y --no-install-recommends $(PACKAGES))
+system: $(STAMP) ## as root: install the Debian packages that Blender needs, if they are missing
+	@packages=$$($(BIN)/python -c 'from collegium.data.environment import LIBRARIES as l; import sys; sys.stdout.write(l)'); \
+	dpkg-query -W $$packages >/dev/null 2>&1 || (apt-get update && apt-get install -y --no-install-recommends $$packages)
 
 check: lint types contract test docs ## everything that must pass before a change lands
 
@@ -61,7 +62,7 @@ bench: $(STAMP) ## measure speed as ratios inside one run
 
 constraints: ## renew constraints.txt with today's versions; run it with the oldest Python to be supported
 	rm -rf .venv && $(PYTHON) -m venv --without-pip .venv
-	$(PIP) torch==2.13.0
+	$(PIP) $(TORCH)
 	$(PIP) -e '.[dev,docs]'
 	@head -n 1 constraints.txt > constraints.new
 	$(PYTHON) -m pip --python $(BIN)/python freeze --exclude-editable >> constraints.new

@@ -274,11 +274,11 @@ def test_the_fitted_model_has_the_smallest_validation_loss(model, agreeing):
     model.set_params(training=replace(BRIEF, learning_rate=0.02, batch_size=4), random_state=1)
     model.fit(IMAGES.views[0], IMAGES.y, (view, y))
     assert (model.history_.best_epoch == 1) is not agreeing
+    assert not any(module.training for module in model.module_.modules())
     scores = model.scores(view)
     # scores in float32, through a function that is never steeper than one
     close = 64 * NARROW * max(1, np.abs(scores).max())
     assert np.mean(np.logaddexp(0, -scores * y)) == pytest.approx(min(model.history_.validation_loss), abs=close)
-    assert not any(module.training for module in model.module_.modules())
     assert model.history_.seconds > 0
 
 
