@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import validate_data
 
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model
 from collegium.agents.calibration import temperatures, uncentred
-from collegium.agents.independent import Task, descend, fit_side_by_side, seed_sequence, seeded
+from collegium.agents.independent import Task, checked_scores, fit_side_by_side
+from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.splitting import split
+from collegium.arguments import real_number
 from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError
 from collegium.labels import to_signs
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Rule
 from collegium.randomness import Seed
-from collegium.views import Views, gather, table
+from collegium.views import Views, gather, rows, table
 
 Agents = Sequence[tuple[str, Any]]
 
@@ -37,9 +40,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
     agent sees the columns that `columns`, one selector per agent, picks.
 
-    A training part and a held-out part of `validation` (a fraction) are split only where somebody needs the latter:
-    early stopping, or temperatures with `calibrate`. Scores are divided by the temperature, squeezed by tanh(f/2) if
-    `bounded`, and lose the mean of the training scores if `center`.
+    If anybody needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
+    part `validation` of the items out of their training. Scores are divided by the temperature, squeezed by tanh(f/2)
+    if `bounded`, and lose the mean of the training scores if `center`.
 
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
@@ -63,7 +66,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         columns: Sequence[Any] | None = None,
         validation: float = 0.2,
         workers: int | None = None,
-        random_state: int | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
         self.agents = agents
         self.policy = policy
@@ -85,8 +88,17 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise LabelError("a Team requires y to be passed, but the target y is None")
         models = self._models()
         views = self._complete(X, reset=True)
+        y = np.asarray(y)
+        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
+        classes = np.unique(y)
+        if len(classes) != 2 and len(views[0]) == np.size(y):
+            raise LabelError(
+                "Only binary classification is supported. A team decides between two classes; "
+                f"y holds {_count(len(classes), 'class', 'classes')}: {', '.join(map(repr, classes[:5].tolist()))}"
+            )
         signs = to_signs(y, len(views[0]))
-        root = seed_sequence(self.random_state) if self.random_state is not None else np.random.SeedSequence()
+        real_number(self.validation, "validation", DataError, above=0, at_most=0.9)
+        root = seed_sequence(self.random_state, "random_state")
         inside, outside = np.arange(len(signs)), np.empty(0, np.int64)
         if self.calibrate or any(getattr(model, "uses_validation", False) for model in models):
             inside, outside = split(signs, self.validation, np.random.default_rng(descend(root, 0)))
@@ -97,7 +109,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             ],
             self.workers,
         )
-        self.classes_ = np.unique(np.asarray(y))
+        self.classes_ = classes
         self._settle(
             [fit.model for fit in fits],
             np.column_stack([fit.train for fit in fits]),
@@ -122,13 +134,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
         `train_views` are items of the kind the models were trained on, for the centers, and need no labels;
         `validation_views` and `validation_y` are for the temperatures of `calibrate=True`. `classes` are the labels of
-        -1 and +1, in this order; without it they are those of the models if these agree, and else -1 and 1.
+        -1 and +1, in this order; models that know theirs must agree with it, or with each other. If none knows, they
+        are -1 and 1.
         """
         team = cls(agents, policy, **settings)
         models = team._models()
-        team.classes_ = _classes(models) if classes is None else np.asarray(classes)
-        if team.classes_.shape != (2,):
-            raise ModelError(f"classes must be the labels of -1 and +1; got {classes!r}")
+        team.classes_ = team._agreed(models, classes)
         if team.center and train_views is None:
             raise DataError("centers are means over training items: give train_views=, or center=False to do without")
         if team.calibrate and (validation_views is None or validation_y is None):
@@ -143,11 +154,32 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         team._settle(models, train, val, signs)
         return team
 
+    def _agreed(self, models: list[Model], classes: Sequence[Any] | None) -> NDArray[Any]:
+        """The labels of -1 and +1: those given, or those the models know."""
+        if classes is not None and (len(classes) != 2 or classes[0] == classes[1]):
+            raise ModelError(f"classes must be two different labels, of -1 and of +1; got {classes!r}")
+        agreed = None if classes is None else np.asarray(classes)
+        who = "classes= says"
+        for (name, _), model in zip(self.agents, models, strict=True):
+            holders = (model, getattr(model, "estimator_", None), getattr(model, "estimator", None))
+            known = next((one.classes_ for one in holders if one is not None and hasattr(one, "classes_")), None)
+            if known is None or list(known) == [-1, 1]:  # signs, which may stand for any two labels
+                continue
+            if agreed is None:
+                agreed, who = np.asarray(known), f"agent {name!r} knows"
+            elif list(known) != list(agreed):
+                raise ModelError(
+                    f"agent {name!r} knows the classes {np.asarray(known).tolist()}, while {who} {agreed.tolist()}: "
+                    "the second is +1, so they would talk of different things. Fit them on the same two labels."
+                )
+        return np.array([-1, 1]) if agreed is None else agreed
+
     def _settle(self, models: list[Model], train: Doubles, val: Doubles, y_val: NDArray[np.int8]) -> None:
         self.models_ = models
         self.temperature_ = temperatures(val, y_val) if self.calibrate else np.ones(len(models))
         ready = uncentred(train, self.temperature_, self.bounded)
         self.center_ = ready.mean(axis=0) if self.center else np.zeros(len(models))
+        self.prepared_ = self.center, self.calibrate, self.bounded
 
     # Deciding
 
@@ -157,19 +189,14 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     def statistics(self, X: Views) -> Doubles:
         """What enters the protocol, shape (n, K): scaled, bounded and centred as set; 0 where a view is missing."""
-        ready = uncentred(self.scores(X), self.temperature_, self.bounded) - self.center_
-        return np.nan_to_num(ready, nan=0.0)
+        return self._start(X)[0]
 
     def run(
         self, X: Views, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
     ) -> Run:
         """Let the agents talk about these items; `run.missing` says which views were not there."""
-        models = self._fitted()
-        views, missing = self._gather(X)
-        ready = uncentred(self._score(models, views, missing), self.temperature_, self.bounded) - self.center_
-        run = collaborate(
-            np.nan_to_num(ready, nan=0.0), self.policy, self.rounds, self.rule, rng=rng, items=items, record=record
-        )
+        statistics, missing = self._start(X)
+        run = collaborate(statistics, self.policy, self.rounds, self.rule, rng=rng, items=items, record=record)
         return replace(run, missing=missing) if missing.any() else run
 
     def decision_function(self, X: Views, agent: str | None = None) -> Doubles:
@@ -192,7 +219,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         """Probabilities of `classes_`, shape (n, 2), reading the final statistic as a log-odds.
 
         A weighted mean of log-odds is the logarithmic opinion pool of the agents' posteriors; with `bounded`, a mean of
-        tanh(f/2) is the linear pool. Centering takes the training sample's own tilt away.
+        tanh(f/2) is the linear pool. Centering takes the training sample's own tilt away. `SocialLearning` adds the
+        evidence up round by round instead, so that its probabilities are near 0 and 1.
         """
         final = self.decision_function(X, agent)
         second = np.clip((1 + final) / 2, 0, 1) if self.bounded else expit(final)
@@ -235,6 +263,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise PolicyError(f"there are {len(names)} agents, but the network has {self.policy.size}")
         if any(not isinstance(name, str) or "__" in name for name in names) or len(set(names)) < len(names):
             raise ModelError(f"agents need different names without '__'; got {names}")
+        taken = sorted(set(names) & set(self._get_param_names()))
+        if taken:
+            raise ModelError(f"{taken[0]!r} is a setting of Team: call this agent otherwise")
         models = []
         for name, thing in self.agents:
             try:
@@ -251,7 +282,15 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise NotFittedError("this Team is not fitted yet: call fit, or make it with Team.from_fitted")
         return models
 
-    def _gather(self, X: Views, reset: bool = False) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
+    def _start(self, X: Views) -> tuple[Doubles, NDArray[np.bool_]]:
+        """What enters the protocol, and which views are missing: those agents start from 0."""
+        models = self._fitted()
+        self._unchanged()
+        views, missing = self._gather(X)
+        ready = uncentred(self._score(models, views, missing), self.temperature_, self.bounded) - self.center_
+        return np.where(missing, 0.0, ready), missing
+
+    def _gather(self, X: Views, reset: bool = False) -> tuple[list[Any], NDArray[np.bool_]]:
         """The views and what is missing; of a table, also whether it has the columns that `fit` saw."""
         if self.columns is not None:
             X = table(X)
@@ -261,7 +300,11 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
                 raise DataError(str(refusal)) from None
         return gather(X, len(self.agents), self.columns)
 
-    def _complete(self, X: Views, reset: bool = False) -> list[NDArray[Any]]:
+    def _unchanged(self) -> None:
+        if self.prepared_ != (self.center, self.calibrate, self.bounded):
+            raise ModelError("center, calibrate or bounded was changed since the team was fitted: fit it again")
+
+    def _complete(self, X: Views, reset: bool = False) -> list[Any]:
         """Views for learning, where nothing may be missing."""
         views, missing = self._gather(X, reset)
         if missing.any():
@@ -272,19 +315,17 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             )
         return views
 
-    def _score(
-        self, models: list[Model], views: list[NDArray[Any]], missing: NDArray[np.bool_] | None = None
-    ) -> Doubles:
+    def _score(self, models: list[Model], views: list[Any], missing: NDArray[np.bool_] | None = None) -> Doubles:
         columns = []
         for k, (model, view) in enumerate(zip(models, views, strict=True)):
             try:
                 if missing is None or not missing[:, k].any():
-                    columns.append(model.scores(view))
+                    columns.append(checked_scores(model, view))
                     continue
                 column = np.full(len(missing), np.nan)
                 there = ~missing[:, k]
                 if there.any():
-                    column[there] = model.scores(view[there])
+                    column[there] = checked_scores(model, rows(view, there))
                 columns.append(column)
             except CollegiumError as mistake:
                 raise type(mistake)(f"agent {self.agents[k][0]!r}: {mistake}") from None
@@ -311,8 +352,5 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         return tags
 
 
-def _classes(models: list[Model]) -> NDArray[Any]:
-    """The labels of -1 and +1, if all models that know theirs agree."""
-    known = [getattr(one, "classes_", None) for model in models for one in (model, getattr(model, "estimator", None))]
-    found = {tuple(np.asarray(classes).tolist()): np.asarray(classes) for classes in known if classes is not None}
-    return found.popitem()[1] if len(found) == 1 else np.array([-1, 1])
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -14,8 +14,8 @@ Views = Any
 """A list of K arrays aligned by item (None for a view that is missing), or one table with columns."""
 
 
-def gather(X: Views, K: int, columns: Sequence[Any] | None = None) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """K arrays aligned by item, and which of them are missing for which item, shape (n, K).
+def gather(X: Views, K: int, columns: Sequence[Any] | None = None) -> tuple[list[Any], NDArray[np.bool_]]:
+    """K arrays or data frames aligned by item, and which of them are missing for which item, shape (n, K).
 
     A view is missing for all items where it is None, and for an item where it is None or all its numbers are NaN.
     """
@@ -37,6 +37,11 @@ def gather(X: Views, K: int, columns: Sequence[Any] | None = None) -> tuple[list
             array, missing[:, k] = _array(view, k)
             views.append(array)
     return views, missing
+
+
+def rows(view: Any, chosen: NDArray[Any]) -> Any:
+    """Some items of a view, by place or by mask."""
+    return view.iloc[chosen] if hasattr(view, "iloc") else view[chosen]
 
 
 def _listed(X: Any, K: int) -> list[Any]:
@@ -87,8 +92,8 @@ def table(X: Any) -> Any:
     return values
 
 
-def _columns(X: Any, chosen: Any) -> NDArray[Any]:
-    """Some columns of a table, by place (numbers, a slice, a mask) or, in a data frame, by name."""
+def _columns(X: Any, chosen: Any) -> Any:
+    """Some columns of a table, by place (numbers, a slice, a mask) or, in a data frame, by name; a frame stays one."""
     if chosen is None:
         raise TypeError("nothing is selected")
     if isinstance(chosen, (str, int, np.integer)):
@@ -99,13 +104,19 @@ def _columns(X: Any, chosen: Any) -> NDArray[Any]:
         return np.ascontiguousarray(X[:, chosen] if isinstance(chosen, slice) or chosen else X[:, :0])
     ends = (chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
     named = any(isinstance(name, str) for name in ends)
-    return np.asarray(X.loc[:, chosen] if named else X.iloc[:, chosen])
+    return X.loc[:, chosen] if named else X.iloc[:, chosen]
 
 
-def _array(view: Any, k: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """One view as an array, and which of its items are missing."""
+def _array(view: Any, k: int) -> tuple[Any, NDArray[np.bool_]]:
+    """One view as an array, or the data frame it is, and which of its items are missing."""
+    if hasattr(view, "iloc") and view.ndim == 2:
+        return view, view.isna().to_numpy().all(axis=1) & (view.shape[1] > 0)
     if hasattr(view, "iloc"):
         view = view.to_numpy()
+    if not isinstance(view, (list, tuple, np.ndarray)):
+        view = np.asarray(view)
+        if view.ndim == 0:
+            _refuse(k, view)
     absent = np.zeros(len(view), bool)
     if isinstance(view, (list, tuple)) or (view.dtype.kind == "O" and view.ndim == 1):
         view = list(view)

@@ -122,8 +122,14 @@ def test_the_record_says_what_it_is():
     assert s.agent_names == ("agent-0", "agent-1")
     assert s.class_names == ("a", "b")
     assert s.epochs.tolist() == [0, 0]
-    for word in ("1 × Witness()", "1 × Plain()", "n0=20", "seed=9", "numbers"):
+    for word in ("1 × Witness()", "1 × Plain()", "numbers"):
         assert word in s.description
+    assert s.seed == "9"
+    assert len(s.rows_train) + len(s.rows_val) == 20
+    whole = numbered(60, 2)
+    assert np.array_equal(whole.y[s.rows_train], s.y_train)
+    assert np.array_equal(whole.y[s.rows_val], s.y_val)
+    assert np.array_equal(s.train[:, 0], Witness().scores(whole.views[0][s.rows_train]))
     assert "2 × Witness()" in train(numbered(60, 2), numbered(9, 2), Witness(), n0=20).description
 
 
@@ -198,19 +204,28 @@ def test_adding_an_agent_changes_nothing_for_the_others():
 
 
 def test_every_open_random_state_is_drawn_and_no_other():
-    drawn = [seeded(Witness(), descend(seed_sequence(0), k)).random_state for k in (0, 1, 0)]
+    drawn = [seeded(Witness(), descend(seed_sequence(0, "seed"), k)).random_state for k in (0, 1, 0)]
     assert drawn[0] == drawn[2] != drawn[1]
-    assert seeded(Witness(random_state=5), seed_sequence(0)).random_state == 5
-    forest = seeded(RandomForestClassifier(), seed_sequence(0))
+    assert seeded(Witness(random_state=5), seed_sequence(0, "seed")).random_state == 5
+    forest = seeded(RandomForestClassifier(), seed_sequence(0, "seed"))
     assert isinstance(forest.estimator.random_state, int)
     original = Witness()
-    assert seeded(original, seed_sequence(0)) is not original
+    assert seeded(original, seed_sequence(0, "seed")) is not original
     assert original.random_state is None
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "one", None, True])
+def test_seeds_of_every_kind():
+    def scores(seed):
+        return train(numbered(60, 1), numbered(9, 1), Witness(), n0=20, seed=seed).rows_train.tolist()
+
+    assert scores(np.random.default_rng(4)) == scores(np.random.default_rng(4))
+    assert scores(np.random.RandomState(4)) == scores(np.random.RandomState(4)) != scores(np.random.RandomState(5))
+    assert scores(None) != scores(None)  # one chance in more than a billion billion
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "one", True])
 def test_seeds_that_are_none(seed):
-    with pytest.raises(DataError, match="seed must be a whole number, at least 0"):
+    with pytest.raises(ModelError, match="seed must be a whole number, at least 0"):
         train(numbered(60, 1), numbered(9, 1), Witness(), seed=seed)
 
 
@@ -302,7 +317,7 @@ def test_the_agent_of_a_failing_model_is_named(processes):
             raise LabelError("this model is tired")
 
     with pytest.raises(LabelError, match=r"^agent 'agent-1': this model is tired$"):
-        train(numbered(60, 3), numbered(9, 3), [Witness(), Failing(), Witness()], workers=2)
+        train(numbered(60, 3), numbered(9, 3), [LogisticRegression(), Failing(), LogisticRegression()], workers=2)
 
 
 def test_the_agent_of_a_model_that_fails_in_its_own_words_is_named():

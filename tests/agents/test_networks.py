@@ -107,13 +107,13 @@ def test_micro_network_on_standardised_images(kind):
     rng = np.random.default_rng(3)
     view = (rng.integers(0, 256, (4, 13, 11, 2)) // [1, 3]).astype(kind)
     network = MicroNetwork((13, 11, 2), channels=5)
-    network.standardise(view)
+    network.observe(view, True)
     shift, scale = network.shift.double(), network.scale.double()
     assert (shift != 0).all()
     network = doubled(network)
     prepared = network.prepare(view)
     ours = network(prepared if kind == np.uint8 else prepared.double())
-    x = torch.from_numpy(view.astype(float) / (255 if kind == np.uint8 else 1))
+    x = torch.from_numpy(view.astype(float))
     x = ((x - shift) * scale).permute(0, 3, 1, 2)
     maps = F.relu(F.conv2d(x, network.convolution.weight, network.convolution.bias, stride=4))
     theirs = F.linear(maps.mean((2, 3)), network.head.weight, network.head.bias)
@@ -249,11 +249,17 @@ def test_what_is_no_image(shape):
         images(np.zeros(shape))
 
 
-def test_bytes_become_fractions_and_other_numbers_stay():
+@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("network", [ImageNetwork(1), MicroNetwork((16, 16, 1))], ids=["image", "micro"])
+def test_what_was_learned_in_bytes_means_the_same_in_any_type(standardise, network):
     levels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16)
-    assert np.array_equal(images(levels).numpy().ravel(), np.arange(256, dtype=np.float32) / np.float32(255))
-    for kind in (np.float64, np.float16, np.int64, np.uint16):
-        assert np.array_equal(images(levels.astype(kind)).numpy().ravel(), np.arange(256))
+    network.observe(levels, standardise)
+    if not standardise:
+        assert network.scale.item() == pytest.approx(1 / 255)
+    for kind in (np.float64, np.float32, np.int64, np.uint16):
+        assert torch.equal(network.prepare(levels.astype(kind)).float(), network.prepare(levels).float())
+    network.observe(levels.astype(float), False)
+    assert (network.shift.item(), network.scale.item()) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -274,8 +280,8 @@ def test_standardise_is_mean_and_spread_per_channel(kind):
     view = rng.integers(0, 256, (40, 6, 5, 3)).astype(kind) // np.array([1, 2, 3], kind)
     before = view.copy()
     network = ImageNetwork(3)
-    network.standardise(view)
-    pixels = view.astype(float) / (255 if kind == np.uint8 else 1)
+    network.observe(view, True)
+    pixels = view.astype(float)
     mean, spread = pixels.mean((0, 1, 2)), pixels.std((0, 1, 2))
     # pixels and the two numbers are rounded to float32
     assert network.shift.numpy() == pytest.approx(mean, rel=4 * NARROW)
@@ -288,7 +294,7 @@ def test_standardise_is_mean_and_spread_per_channel(kind):
 
 def test_other_images_are_standardised_by_the_training_images():
     network = ImageNetwork(1)
-    network.standardise(np.array([0.0, 2.0], np.float32).reshape(2, 1, 1))
+    network.observe(np.array([0.0, 2.0], np.float32).reshape(2, 1, 1), True)
     assert network.prepare(np.array([5.0], np.float32).reshape(1, 1, 1)).item() == 4.0
 
 
@@ -297,7 +303,7 @@ def test_constant_channels_divide_by_nothing(value):
     view = pictures(10, 4, 4, 2)
     view[..., 1] = value
     network = ImageNetwork(2)
-    network.standardise(view)
+    network.observe(view, True)
     prepared = network.prepare(view).numpy()
     assert np.isfinite(prepared).all()
     assert np.abs(prepared[..., 1]).max() <= value * NARROW
@@ -308,13 +314,13 @@ def test_constant_channels_divide_by_nothing(value):
 def test_constant_images_give_finite_logits(model):
     view = np.full((6, 8, 8), 200, np.uint8)
     network = model.build((8, 8))
-    network.standardise(view)
+    network.observe(view, True)
     assert torch.isfinite(network(network.prepare(view))).all()
 
 
 def test_what_was_learned_of_the_images_travels_with_the_weights():
     network = PatchCNN().build((8, 8))
-    network.standardise(pictures(9, 8, 8) * 3 + 1)
+    network.observe(pictures(9, 8, 8) * 3 + 1, True)
     assert {"shift", "scale"} <= set(network.state_dict())
     other = PatchCNN().build((8, 8))
     other.load_state_dict(network.state_dict())

@@ -126,7 +126,7 @@ def test_names_of_any_form_and_places_given_as_text(tmp_path):
     s = record(val=np.empty((0, 3)), y_val=[])
     s.save(str(tmp_path / "no suffix"))
     assert same(Scores.load(str(tmp_path / "no suffix")), s)
-    assert Scores.load(tmp_path / "no suffix").epochs.tolist() == [0, 0, 0]
+    assert Scores.load(tmp_path / "no suffix").epochs is None
 
 
 def test_a_record_replaces_an_older_one(tmp_path):
@@ -225,7 +225,7 @@ def archive(**changes):
     """The contents of a saved record with some of them changed; None leaves one out."""
     file = io.BytesIO()
     s = record()
-    about = {"format": 1, "agent_names": s.agent_names, "class_names": s.class_names, "description": ""}
+    about = {"format": 1, "agent_names": s.agent_names, "class_names": s.class_names, "description": "", "seed": ""}
     given = {part: getattr(s, part) for part in PARTS} | {f"y_{part}": getattr(s, f"y_{part}") for part in PARTS}
     given |= {"temperature": s.temperature, "epochs": np.zeros(3, np.int64)}
     given |= {"about": np.array(json.dumps(about))} | changes
@@ -234,7 +234,7 @@ def archive(**changes):
 
 
 def described(**words):
-    return np.array(json.dumps({"format": 1, "agent_names": ["a"] * 3, "class_names": ["+", "-"], **words}))
+    return np.array(json.dumps({"format": 1, "agent_names": ["a"] * 3, "class_names": ["+", "-"], "seed": "", **words}))
 
 
 FOREIGN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model, View
 from collegium.agents.calibration import temperatures
+from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
+from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.splitting import balanced, split
 from collegium.arguments import whole_number
 from collegium.errors import CollegiumError, DataError, ModelError
 from collegium.progress import progress
+from collegium.views import rows
 
 if TYPE_CHECKING:
     from collegium.data import Dataset
@@ -32,7 +35,7 @@ def train(
     test: Dataset,
     model: Any,
     n0: int | None = None,
-    seed: int | np.random.SeedSequence = 0,
+    seed: int | np.random.Generator | np.random.SeedSequence | None = 0,
     workers: int | None = None,
     *,
     validation: float = 0.2,
@@ -51,7 +54,7 @@ def train(
     if test.size != K or test.class_names != train.class_names:
         raise DataError(f"training and test data must have the same agents and classes: {train!r} and {test!r}")
     models = _recipes(model, K)
-    root = seed_sequence(seed)
+    root = seed_sequence(seed, "seed")
     rng = np.random.default_rng(descend(root, 0))
     chosen = balanced(train.y, n0, rng)
     inside, outside = split(train.y[chosen], validation, rng, stratify)
@@ -73,8 +76,11 @@ def train(
         temperature=temperatures(val, y_val),
         agent_names=train.agent_names,
         class_names=train.class_names,
+        rows_train=parts[0],
+        rows_val=parts[1],
+        seed=f"{root.entropy}{f' {root.spawn_key}' if root.spawn_key else ''}",
         epochs=np.array([len(getattr(fit.model, "history_", ((),))[0]) for fit in fits]),
-        description=f"{_describe(models)}; n0={len(chosen)}, seed={seed}; {train.source}",
+        description=f"{_describe(models)}; {train.source}",
         models=tuple(fit.model for fit in fits),
     )
 
@@ -108,16 +114,33 @@ def fit_side_by_side(tasks: Sequence[Task], workers: int | None) -> list[Fit]:
     Whatever the number of workers, linear algebra inside a model uses one thread: its sums depend on that number.
     """
     from joblib import Parallel, cpu_count, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
     from threadpoolctl import threadpool_limits
 
     workers = cpu_count() if workers is None else whole_number(workers, "workers", ModelError, at_least=1)
     alone = any(getattr(task.model, "needs_process", False) for task in tasks)
-    jobs = Parallel(n_jobs=min(workers, len(tasks)), prefer="processes" if alone else "threads", mmap_mode="r")
+    if alone and _is_worker():
+        workers = 1  # whoever runs many teams at a time has no processes left for each
+    backend = "loky" if alone else "threading"
+    jobs = Parallel(n_jobs=min(workers, len(tasks)), backend=backend, mmap_mode="r")
     with TemporaryDirectory(prefix="collegium-") as folder, threadpool_limits(1):
         done = np.memmap(Path(folder) / "done", np.float64, "w+", shape=(len(tasks),))
         with _watched(done):
             fit = delayed(_fit_in_process if alone else _fit)
-            return list(jobs(fit(task, k, done) for k, task in enumerate(tasks)))
+            try:
+                return list(jobs(fit(task, k, done) for k, task in enumerate(tasks)))
+            except BrokenProcessPool as end:
+                raise ModelError(
+                    f"a process that was training agents ended by itself (no memory left?): {end}"
+                ) from None
+
+
+def _is_worker() -> bool:
+    """Whether this runs in another's process or thread, where joblib cannot start processes of its own."""
+    return (
+        multiprocessing.current_process().name != "MainProcess"
+        or threading.current_thread() is not threading.main_thread()
+    )
 
 
 def _fit_in_process(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
@@ -131,16 +154,18 @@ def _fit(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
     model, view, inside, outside = task.model, task.view, task.fitted_on, task.held_out
     settings: dict[str, Any] = {}
     if len(outside) and getattr(model, "uses_validation", False):
-        settings["validation"] = (view[outside], task.y[outside])
+        settings["validation"] = (rows(view, outside), task.y[outside])
     if getattr(model, "reports_progress", False):
         settings["progress"] = lambda part: done.__setitem__(k, part)
     try:
-        model = model.fit(view[inside], task.y[inside], **settings)
+        own = rows(view, inside)
+        fitted = model.fit(own, task.y[inside], **settings)
+        model = model if fitted is None else fitted
         fit = Fit(
             model,
-            model.scores(view[inside]),
-            model.scores(view[outside]) if len(outside) else np.empty(0),
-            np.empty(0) if task.test is None else model.scores(task.test),
+            checked_scores(model, own),
+            checked_scores(model, rows(view, outside)) if len(outside) else np.empty(0),
+            np.empty(0) if task.test is None else checked_scores(model, task.test),
         )
     except CollegiumError as mistake:
         raise type(mistake)(f"agent {task.name!r}: {mistake}") from None
@@ -170,33 +195,9 @@ def _watched(done: NDArray[np.float64]) -> Iterator[None]:
             watcher.join()
 
 
-def seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """A seed sequence from a whole number, or the one given."""
-    if isinstance(seed, np.random.SeedSequence):
-        return seed
-    return np.random.SeedSequence(whole_number(seed, "seed", DataError))
-
-
-def descend(root: np.random.SeedSequence, *path: int) -> np.random.SeedSequence:
-    """A child of `root`, the same however many were asked for before."""
-    return np.random.SeedSequence(entropy=root.entropy, spawn_key=(*root.spawn_key, *path))
-
-
-def seeded(model: Any, sequence: np.random.SeedSequence) -> Model:
-    """A fresh copy of the model with every `random_state` that was left open drawn from the sequence."""
-    from sklearn.base import clone
-
-    copy: Model = clone(as_model(model), safe=False)
-    if not hasattr(copy, "get_params"):
-        return copy
-    open_states = sorted(
-        name
-        for name, value in copy.get_params(deep=True).items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    )
-    states = sequence.generate_state(len(open_states), np.uint32) if open_states else ()
-    copy.set_params(**{name: int(state) for name, state in zip(open_states, states, strict=True)})
-    return copy
+def checked_scores(model: Any, view: Any) -> Doubles:
+    """A model's scores of n items: n finite numbers, whoever wrote the model."""
+    return to_scores(model.scores(view), len(view), type(model).__name__)
 
 
 def _recipes(model: Any, K: int) -> list[Any]:

@@ -1,7 +1,8 @@
 """The network families as PyTorch modules: a batch of views in, two logits out; the second belongs to +1.
 
-`prepare` turns an agent's whole view into the tensor that `forward` takes rows of, once, before training: numbers in
-[0, 1], standardised per channel by the agent's own training images, in the memory layout that is quickest.
+`observe` looks at the agent's own training images once; `prepare` turns a whole view into the tensor that `forward`
+takes rows of: in units of what was observed (bytes become 0…1), standardised per channel, in the memory layout that is
+quickest. What a view means does not depend on the type it comes in later.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ def channels_last(view: NDArray[Any]) -> NDArray[Any]:
 
 
 def images(view: NDArray[Any]) -> Tensor:
-    """Images as a float tensor (n, height, width, channels); whole numbers of 8 bits become 0…1."""
-    values = torch.tensor(np.ascontiguousarray(channels_last(view)), dtype=torch.float32)
-    return values.div_(255) if view.dtype == "uint8" else values
+    """Images as a float tensor (n, height, width, channels)."""
+    return torch.tensor(np.ascontiguousarray(channels_last(view)), dtype=torch.float32)
 
 
 class ImageNetwork(nn.Module):
@@ -48,14 +48,19 @@ class ImageNetwork(nn.Module):
         self.register_buffer("shift", torch.zeros(channels))
         self.register_buffer("scale", torch.ones(channels))
 
-    def standardise(self, view: NDArray[Any]) -> None:
-        """Remember mean and spread of the training images, per channel."""
-        pixels = images(view).flatten(0, 2).double()
-        spread = pixels.std(0, correction=0)
-        self.shift.copy_(pixels.mean(0))
-        self.scale.copy_(torch.where(spread > 1e-6, 1 / spread, 1.0))
+    def observe(self, view: NDArray[Any], standardise: bool) -> None:
+        """Remember the unit of the training images and, if asked for, their mean and spread per channel."""
+        unit = 255 if view.dtype == "uint8" else 1
+        self.shift.zero_()
+        self.scale.fill_(1 / unit)
+        if standardise:
+            pixels = images(view).flatten(0, 2).double()
+            spread = pixels.std(0, correction=0)
+            self.shift.copy_(pixels.mean(0))
+            self.scale.copy_(torch.where(spread > 1e-6 * unit, 1 / spread, 1 / unit))
 
     def prepare(self, view: NDArray[Any]) -> Tensor:
+        """Images (n, height, width, channels) as `forward` takes them."""
         return images(view).sub_(self.shift).mul_(self.scale)
 
 
@@ -179,11 +184,9 @@ class MicroNetwork(ImageNetwork):
         is W·S / places, and as a function of W it is linear as long as no place changes sides. So its gradient is
         S / places: nothing of the size of the image is kept for the backward pass.
         """
-        unit = 255 if windows.dtype == torch.uint8 else 1
-        scale = (self.scale / unit)[:, None, None]
-        weight = self.convolution.weight * scale
+        weight = self.convolution.weight * self.scale[:, None, None]
         bias: Tensor = self.convolution.bias  # type: ignore[assignment]
-        bias = bias - (weight * self.shift[:, None, None] * unit).sum((1, 2, 3))
+        bias = bias - (weight * self.shift[:, None, None]).sum((1, 2, 3))
         W = torch.cat([weight.flatten(1), bias[:, None]], dim=1)
         return torch.einsum("cp,ncp->nc", W, _active_sums(W.detach(), windows)) / windows.shape[2]
 

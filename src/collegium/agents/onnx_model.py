@@ -104,6 +104,9 @@ class OnnxModel(Model):
         graph: _Graph | None = self.__dict__.get("_graph")
         if graph is None or graph.path != str(self.path):
             graph = self._graph = _opened(_existing(self.path))
+            path, digest = self.__dict__.setdefault("_seen", (str(self.path), self.digest))
+            if path == str(self.path) and digest != self.digest:
+                raise InputFileError(f"{path} was changed since it was first read by this model")
         return graph
 
     def __getstate__(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Training:
     """Of SGD; Adam keeps its usual 0.9 and 0.999."""
     weight_decay: float = 0.0
     validation: float = 0.2
-    """The part held out for early stopping when a model is fitted without a validation set of its own."""
+    """The part held out for early stopping if a model is fitted by itself; `agents.train` and `Team` have their own."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 rounds inside convolutions and products to 8 significant bits. It is quicker where the processor has
     instructions for it, and several times slower where it has not."""
@@ -65,7 +65,8 @@ class Training:
 ADAM = Training()
 """As the paper trains on CIFAR-10."""
 SGD = Training(optimizer="sgd", learning_rate=0.05, batch_size=16)
-"""As the paper trains on ModelNet. With batches of 256 its few hundred objects make two steps an epoch: too few."""
+"""The paper's optimiser and rate for ModelNet. It names no batch size there; with 256, the few hundred objects would
+make two steps an epoch, and 100 epochs would not do."""
 
 
 class Sample(NamedTuple):

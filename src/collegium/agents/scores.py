@@ -26,8 +26,8 @@ _FORMAT = 1
 class Scores:
     """Raw scores of K agents on the items they were trained on, validated on and tested on.
 
-    where N is the number of training items after the split, M of validation and n of test items. The rows of a part
-    are the same items for all agents.
+    N is the number of training items after the split, M of validation and n of test items. The rows of a part are the
+    same items for all agents.
     """
 
     train: Doubles
@@ -43,10 +43,16 @@ class Scores:
     """Each agent's temperature, fitted on its own validation scores, shape (K,)."""
     agent_names: tuple[str, ...] = ()
     class_names: tuple[str, str] = ("+1", "-1")
+    rows_train: NDArray[np.int64] | None = None
+    """Which items of the training data set the rows of `train` are, shape (N,)."""
+    rows_val: NDArray[np.int64] | None = None
+    """The same for `val`, shape (M,)."""
+    seed: str = ""
+    """What the sample, the split and the agents' own seeds were drawn from."""
     epochs: NDArray[np.int64] | None = None
     """How many epochs each agent was trained for, shape (K,); 0 where a model does not count any."""
     description: str = ""
-    """The models and the seed, for people to read."""
+    """The models and the data, for people to read."""
     models: tuple[Model, ...] = field(default=(), repr=False)
     """The fitted models, agent by agent; not part of a saved record."""
 
@@ -66,9 +72,14 @@ class Scores:
         if T.shape != (K,) or not ((T > 0) & (np.inf > T)).all():
             raise ScoreError(f"temperature must be {K} positive numbers, one per agent; got {self.temperature!r:.80}")
         object.__setattr__(self, "temperature", T)
-        for name in ("agent_names", "epochs"):
-            if getattr(self, name) is not None and len(getattr(self, name)) != K:
-                raise ScoreError(f"{name} must have one entry for each of the {K} agents")
+        for name, length in {
+            "agent_names": K,
+            "epochs": K,
+            "rows_train": len(self.train),
+            "rows_val": len(self.val),
+        }.items():
+            if getattr(self, name) is not None and len(getattr(self, name)) != length:
+                raise ScoreError(f"{name} must have {length} entries, got {len(getattr(self, name))}")
         if len(self.class_names) != 2:
             raise ScoreError(f"class_names must name two classes; got {self.class_names!r}")
 
@@ -104,9 +115,10 @@ class Scores:
             "agent_names": self.agent_names,
             "class_names": self.class_names,
             "description": self.description,
+            "seed": self.seed,
         }
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        arrays["epochs"] = np.zeros(self.size, np.int64) if self.epochs is None else self.epochs
+        arrays |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         part = path.with_name(f".{token_hex(8)}.part")
         try:
             with part.open("wb") as file:
@@ -129,10 +141,11 @@ class Scores:
                         f"{path} is a score record of format {about['format']}; this version reads {_FORMAT}"
                     )
                 return cls(
-                    **{name: file[name] for name in (*_ARRAYS, "epochs")},
+                    **{name: file[name] for name in (*_ARRAYS, *(name for name in _OPTIONAL if name in file))},
                     agent_names=tuple(about["agent_names"]),
                     class_names=tuple(about["class_names"]),
                     description=about["description"],
+                    seed=about["seed"],
                 )
         except FileNotFoundError:
             raise InputFileError(f"there is no file {path}") from None
@@ -149,3 +162,4 @@ class Scores:
 
 
 _ARRAYS = ("train", "val", "test", "y_train", "y_val", "y_test", "temperature")
+_OPTIONAL = ("epochs", "rows_train", "rows_val")

@@ -28,8 +28,8 @@ class SklearnModel(Model):
     without `fit`: the second of its `classes_` is +1, whatever its two classes are called. (`clone` forgets what it
     learned, as always in scikit-learn, unless it is wrapped in `FrozenEstimator`.)
 
-    A view with more than two axes becomes one row per item; if it is of type uint8 it is an image and is scaled
-    to [0, 1] in float64. Numbers of shape (n,) are one feature. Anything else goes to the estimator as it is.
+    A view with more than two axes becomes one row per item; if `fit` saw it in bytes it is an image, and is scaled by
+    1/255 then and ever after. Numbers of shape (n,) are one feature. Anything else goes to the estimator as it is.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = SklearnModel(LogisticRegression()).fit(np.array([0.0, 1.0, 2.0, 3.0]), [0, 0, 1, 1])
@@ -46,7 +46,8 @@ class SklearnModel(Model):
     def fit(self, view: View, y: ArrayLike, validation: tuple[View, ArrayLike] | None = None) -> Self:
         """Fit a clone of the estimator; `validation` is not looked at."""
         score_method(self.estimator)
-        features = to_features(view)
+        self.unit_ = 255.0 if getattr(view, "dtype", None) == np.uint8 and np.ndim(view) > 2 else 1.0
+        features = to_features(view, self.unit_)
         signs = to_signs(y, features.shape[0]).astype(np.int64)
         try:
             self.estimator_ = clone(self.estimator).fit(features, signs)
@@ -59,7 +60,7 @@ class SklearnModel(Model):
         """Decision values or clipped log-odds, positive for +1."""
         method = score_method(self._used)
         self._check_classes()
-        features = to_features(view)
+        features = to_features(view, getattr(self, "unit_", 1.0))
         n = features.shape[0]
         if n == 0:  # which scikit-learn refuses
             return np.empty(0)
@@ -119,8 +120,8 @@ def score_method(estimator: Any) -> str:
     )
 
 
-def to_features(view: Any) -> Any:
-    """A view as scikit-learn wants it: one row per item. Tables and sparse matrices stay what they are."""
+def to_features(view: Any, unit: float = 1.0) -> Any:
+    """A view as scikit-learn wants it: one row per item, in units. Tables and sparse matrices stay what they are."""
     if hasattr(view, "iloc") or hasattr(view, "tocsr"):
         return view
     array = np.asarray(view)
@@ -131,7 +132,7 @@ def to_features(view: Any) -> Any:
     if array.ndim == 2:
         return array
     flat = array.reshape(len(array), int(np.prod(array.shape[1:])))
-    return flat / 255.0 if flat.dtype == np.uint8 else flat
+    return flat if unit == 1 else flat / unit
 
 
 def _form(view: Any) -> str:

@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
 
 from collegium.agents.base import Doubles, Model, Signs, View
 from collegium.agents.optimisation import ADAM, SGD, History, Progress, Sample, Training, optimise, outputs
 from collegium.agents.outputs import to_scores
+from collegium.agents.seeding import seed_sequence
 from collegium.agents.splitting import split
 from collegium.errors import BackendError, CollegiumError, ModelError
 from collegium.labels import to_signs
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+
+# The seed and the number of threads belong to the whole process: models in several threads take turns.
+_ONE_AT_A_TIME = RLock()
 
 
 def load_torch() -> Any:
@@ -30,7 +38,7 @@ def load_torch() -> Any:
     return torch
 
 
-class TorchModel(Model):
+class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
     """Any `torch.nn.Module` with one output (the score) or two (logits, the second for +1).
 
     `module` is either a module, scored as it is and, when fitted, trained on from a copy of its weights; or a function
@@ -69,7 +77,9 @@ class TorchModel(Model):
         view = self._checked(view)
         signs = to_signs(y, len(view))
         classes = np.unique(np.asarray(y))
-        seed = np.random.SeedSequence().generate_state(1)[0] if self.random_state is None else self.random_state
+        seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
+        if not isinstance(self.training, Training):
+            raise ModelError(f"training must be an agents.Training; got {self.training!r:.80}")
         if validation is None:
             inside, outside = split(signs, self.training.validation, np.random.default_rng(seed))
             held = view[outside], signs[outside]
@@ -82,8 +92,8 @@ class TorchModel(Model):
                     f"the validation set must hold items like those to learn from, of shape {view.shape[1:]}; "
                     f"got {held_view.shape}"
                 )
-        with torch.random.fork_rng(devices=[]), self._speaking("be fitted on", view):
-            torch.manual_seed(int(seed))
+        with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), self._speaking("be fitted on", view):
+            torch.manual_seed(seed)
             network = self._build(view)
             history = optimise(
                 network, self._sample(network, view, signs), self._sample(network, *held), self.training, progress
@@ -104,7 +114,7 @@ class TorchModel(Model):
             return np.empty(0)
         # In pieces, so that a large view is never held twice as floats.
         step = max(1, 2**22 // max(1, view[:1].size)) * 4
-        with self._speaking("score", view):
+        with _ONE_AT_A_TIME, self._speaking("score", view):
             pieces = [
                 outputs(network, self._prepare(network, view[i : i + step]), self.training).numpy()
                 for i in range(0, len(view), step)
@@ -120,6 +130,11 @@ class TorchModel(Model):
         classes: NDArray[Any] = getattr(self, "classes_", np.array([-1, 1]))
         labels: NDArray[Any] = classes[(self.scores(view) > 0).astype(int)]
         return labels
+
+    def predict_proba(self, view: View) -> Doubles:
+        """Probabilities of the two classes, shape (n, 2), reading the score as log-odds."""
+        second = expit(self.scores(view))
+        return np.column_stack([1 - second, second])
 
     def _checked(self, view: Any) -> View:
         """The view as an array of numbers; what a transform is given may be anything."""
@@ -148,7 +163,12 @@ class TorchModel(Model):
 
     def _sample(self, network: nn.Module, view: View, signs: Signs) -> Sample:
         torch = load_torch()
-        return Sample(self._prepare(network, view), torch.from_numpy((signs > 0).astype(np.int64)))
+        x = self._prepare(network, view)
+        if not torch.isfinite(x).all():
+            raise ModelError(
+                "the view holds NaN, infinite values, or values too large for 32 bits: nothing to learn from"
+            )
+        return Sample(x, torch.from_numpy((signs > 0).astype(np.int64)))
 
     def _build(self, view: View) -> nn.Module:
         torch = load_torch()
@@ -200,8 +220,7 @@ class _Family(TorchModel):
 
     def _build(self, view: View) -> nn.Module:
         network = self.build(view.shape[1:])
-        if self.standardise:
-            network.standardise(view)  # type: ignore[operator]
+        network.observe(view, self.standardise)  # type: ignore[operator]
         return network
 
     def _prepare(self, network: nn.Module, view: View) -> Tensor:

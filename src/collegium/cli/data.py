@@ -1,6 +1,7 @@
 """`collegium data`: what data there is, whether it is sound, and how to get more."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,15 +11,12 @@ from rich.table import Column, Table
 
 from collegium.cli.render import render
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_SHA256
-from collegium.data.environment import environment
-from collegium.data.fetch import already_there, fetch_cifar10
-from collegium.data.folders import DATA_VARIABLE, cache_folder, places
+from collegium.data.folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, not_found, places
 from collegium.data.inventory import NAMES, Inventory, take_stock
 from collegium.errors import DataError, InputFileError
 
 app = typer.Typer(help="Data sets: list, check, fetch or render them.", no_args_is_help=True)
 
-_SHOWN = 5
 DataFolder = Annotated[
     Path | None,
     typer.Option(
@@ -38,14 +36,14 @@ def list_sets(
         typer.echo(json.dumps([_facts(stock) for stock in stocks]))
         return
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    table = Table("data set", Column("where", overflow="fold"), "items", "remark")
+    table = Table("data set", Column("where", overflow="fold"), "items", Column("remark", overflow="fold"))
     for stock in stocks:
         folder = str(stock.folder) if stock.folder else "–"
         table.add_row(stock.name, folder, _counted(stock), _state(stock))
     console.print(table, soft_wrap=False)
     for stock in stocks:
         if not stock.found:
-            console.print(f"{stock.name} was not found in {' or '.join(map(str, places(data)))}. {stock.obtain}.")
+            console.print(not_found(stock.name, data, stock.obtain))
     kept = sum(file.stat().st_size for file in cache_folder().glob("*.npy"))
     console.print(f"cache: {cache_folder()} ({kept / 1e6:.0f} MB, may be emptied at any time)")
 
@@ -56,29 +54,25 @@ def check(
         list[str] | None, typer.Argument(metavar="[NAME]…", help=f"{', '.join(NAMES)}; all of them by default.")
     ] = None,
     data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
 ) -> None:
     """Read every file of the data sets from beginning to end, and name those that are not as they should be."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    problems: list[str] = []
-    for name in names or NAMES:
-        stock = take_stock(name, data, thorough=True)
-        if not stock.found:
-            sentence = f"{name} was not found in {' or '.join(map(str, places(data)))}. {stock.obtain}."
-            if names:
-                raise DataError(sentence)
-            console.print(sentence)
-            continue
-        problems += stock.problems
-        where = f" in {stock.folder}" if stock.folder else ""
-        console.print(f"{name}{where}: {_state(stock)}")
-        for split, counts in stock.counts.items():
-            console.print(f"  {split}: {', '.join(f'{n} × {one}' for one, n in counts.items()) or 'nothing'}")
-        if stock.largest_n0 is not None:
-            n0, first, second = stock.largest_n0
-            console.print(f"  largest balanced training set: N_0 = {n0} ({first} and {second})")
+    stocks = [take_stock(name, data, thorough=True) for name in names or NAMES]
+    missing = [stock for stock in stocks if not stock.found]
+    if names and missing:
+        raise DataError(not_found(missing[0].name, data, missing[0].obtain))
+    if as_json:
+        typer.echo(json.dumps([_facts(stock) for stock in stocks]))
+    else:
+        for stock in stocks:
+            _describe(stock, data)
+    problems = [problem for stock in stocks for problem in stock.problems]
+    for problem in problems:
+        typer.echo(problem, err=True)
     if problems:
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise InputFileError("; ".join(problems[:_SHOWN]) + more)
+        count = "one thing is" if len(problems) == 1 else f"{len(problems)} things are"
+        bad = " and ".join(stock.name for stock in stocks if stock.problems)
+        raise InputFileError(f"{count} not as it should be in {bad}: move what is damaged away and get it again")
 
 
 @app.command()
@@ -87,33 +81,56 @@ def fetch(
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default where {DATA_VARIABLE} says.")
     ] = None,
-    url: Annotated[str, typer.Option(metavar="URL", help="Another address of the archive.")] = ARCHIVE,
-    sha256: Annotated[str, typer.Option(metavar="HEX", help="The checksum of another archive.")] = ARCHIVE_SHA256,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Another address of the archive.")] = None,
+    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="The checksum of another archive.")] = None,
 ) -> None:
     """Download a data set, verify it and unpack it. Run it again to go on with a download that was interrupted."""
+    from collegium.data.environment import environment
+    from collegium.data.fetch import already_there, fetch_cifar10
+
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if name == "blender":
+        if (to, url, sha256) != (None, None, None):
+            raise DataError(
+                f"blender goes into the cache folder (set {CACHE_VARIABLE}) and comes through pip: "
+                "--to, --url and --sha256 are for cifar10"
+            )
         python = environment(tell=lambda sentence: typer.echo(sentence, err=True))
         console.print(f"Blender is ready: {python}")
         return
     if name != "cifar10":
         raise DataError(f"{name} cannot be fetched. {take_stock(name).obtain}.")
-    there = already_there(to, sha256)
+    digest = sha256 or ARCHIVE_SHA256
+    there = already_there(to) if digest.lower() == ARCHIVE_SHA256 else None
     if there is not None:
         console.print(f"{there.folder} is there already, nothing to do: {there.remark}")
         return
     try:
-        folder = fetch_cifar10(to, url, sha256)
+        folder = fetch_cifar10(to, url or ARCHIVE, digest)
     except KeyboardInterrupt:
         typer.echo("stopped; run the same command again to go on from here", err=True)
         raise
     stock = take_stock("cifar10", folder, thorough=True)
     console.print(f"{folder}: {stock.remark}")
     if folder.parent not in places():
-        console.print(f"to have it found: export {DATA_VARIABLE}={folder.parent}")
+        console.print(f"to have it found: export {DATA_VARIABLE}={shlex.quote(str(folder.parent.absolute()))}")
 
 
 app.command()(render)
+
+
+def _describe(stock: Inventory, data: Path | None) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not stock.found:
+        console.print(not_found(stock.name, data, stock.obtain))
+        return
+    where = f" in {stock.folder}" if stock.folder else ""
+    console.print(f"{stock.name}{where}: {stock.remark}{'; not sound, see below' if stock.problems else ''}")
+    for split, counts in stock.counts.items():
+        console.print(f"  {split}: {', '.join(f'{n} × {one}' for one, n in counts.items()) or 'nothing'}")
+    if stock.largest_n0 is not None:
+        n0, first, second = stock.largest_n0
+        console.print(f"  largest balanced training set: N_0 = {n0} ({first} and {second})")
 
 
 def _counted(stock: Inventory) -> str:

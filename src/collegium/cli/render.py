@@ -6,11 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from collegium.data.render import Settings
-from collegium.data.render import render as render_all
+from collegium.data.record import Settings
 from collegium.errors import InputFileError
 
-_SHOWN = 5
 _DEFAULT = Settings()
 
 
@@ -27,18 +25,24 @@ def render(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Render again what is there already.")] = False,
 ) -> None:
     """Render meshes with Blender. Run it again to go on with what was interrupted: only what is missing is rendered."""
+    from collegium.data.render import render as render_all
+
     settings = Settings(views, elevation, size, samples)
     try:
         outcome = render_all(source, to, settings, workers=workers, overwrite=overwrite, tell=_tell)
     except KeyboardInterrupt:
-        typer.echo("stopped; run the same command again to go on from here", err=True)
+        how = ": views stay until the new ones take their place" if overwrite else " to go on from here"
+        typer.echo(f"stopped; run the same command again{how}", err=True)
         raise
     console = Console(highlight=False, markup=False, soft_wrap=True)
     there = "one object has" if outcome.objects == 1 else f"{outcome.objects} objects have"
-    console.print(f"{to}: {there} all {views} views, {outcome.rendered} of them new")
+    new = "one view is new" if outcome.rendered == 1 else f"{outcome.rendered} views are new"
+    console.print(f"{to}: {there} all {views} views; {new}")
+    for problem in outcome.problems:
+        _tell(problem)
     if outcome.problems:
-        more = len(outcome.problems) - _SHOWN
-        raise InputFileError("; ".join(outcome.problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else ""))
+        count = len(outcome.problems)
+        raise InputFileError(f"{'one mesh was' if count == 1 else f'{count} meshes were'} not rendered: see above")
 
 
 def _tell(sentence: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from collegium.errors import DataError, InputFileError
+from collegium.progress import progress
 
 _OVERHEAD = 1 << 20  # bytes of headers and padding
 
@@ -28,9 +29,11 @@ def unpack(
 
     `members` names the files and how many bytes each may have at most; those in `optional` may be missing. Anything
     else in the archive, a link, a path that leads elsewhere, a longer file, has it refused. The folder appears all
-    at once, after `check` has seen it, or not at all.
+    at once, after `check` has seen it, or not at all. Nobody else may be unpacking into it meanwhile.
     """
     try:
+        for leftover in folder.parent.glob(f".{folder.name}-*"):  # of a run that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         workshop = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     except OSError as problem:
         raise DataError(f"cannot write into {folder.parent}: {problem.strerror or problem}") from None
@@ -56,9 +59,14 @@ def _read(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
     found: set[str] = set()
     allowed = sum(members.values()) + _OVERHEAD
     try:
-        with gzip.open(archive) as content, tarfile.open(fileobj=_Limited(content, allowed), mode="r|") as tar:
+        with (
+            archive.open("rb") as packed,
+            gzip.open(packed) as content,
+            progress(f"unpacking {archive.name}", archive.stat().st_size, in_bytes=True) as bar,
+            tarfile.open(fileobj=_Limited(content, allowed, lambda: bar.move_to(packed.tell())), mode="r|") as tar,
+        ):
             for entry in tar:
-                if entry.isdir() and entry.name == built.name:
+                if entry.isdir() and entry.name.removeprefix("./") in (".", built.name):
                     continue
                 name = _expected(archive, entry, built.name, members)
                 if name in found:
@@ -77,7 +85,7 @@ def _read(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
 
 def _expected(archive: Path, entry: tarfile.TarInfo, folder: str, members: Mapping[str, int]) -> str:
     """The name of an entry inside the folder, if it is one of those wanted."""
-    top, _, name = entry.name.partition("/")
+    top, _, name = entry.name.removeprefix("./").partition("/")
     if entry.issym() or entry.islnk():
         raise InputFileError(f"{archive} has a link in it, {entry.name!r} to {entry.linkname!r}: refused")
     if top != folder or name not in members:
@@ -92,13 +100,15 @@ def _expected(archive: Path, entry: tarfile.TarInfo, folder: str, members: Mappi
 class _Limited(io.RawIOBase):
     """A stream that refuses to unfold into more than it should: tarfile reads some headers of any length."""
 
-    def __init__(self, stream: gzip.GzipFile, allowed: int) -> None:
+    def __init__(self, stream: gzip.GzipFile, allowed: int, moved: Callable[[], None]) -> None:
         self.stream = stream
         self.left = allowed
+        self.moved = moved
 
     def read(self, size: int = -1) -> bytes:
         block: bytes = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(block)
+        self.moved()
         if self.left < 0:
             raise tarfile.ReadError("it unfolds into far more than it should")
         return block

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 try:
     import bpy
-except ModuleNotFoundError:
+except ImportError:
     if __name__ == "__main__":
         raise
-    bpy = None  # looked at from outside, by those who only want to know the file
+    bpy = None  # looked at from outside
 
 DISTANCE = 3.1  # of the camera from the middle of the unit sphere
 FIELD = 40.0  # of view, in degrees

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 
 from collegium.data import folders
 
+_ABANDONED = 3600.0  # seconds after which nobody is still writing a file
+
 
 def place(name: str, key: Iterable[object]) -> Path:
     """The file that keeps what is made from `key`: everything the array depends on."""
@@ -23,13 +27,19 @@ def place(name: str, key: Iterable[object]) -> Path:
 
 
 def kept(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
-    """The array kept there, memory-mapped and read-only; None if it is not there or not whole."""
+    """The array kept there, memory-mapped and read-only; None if it is not there, not whole or not as it was written.
+
+    A checksum stands behind the array in the file. To compare it takes 0.1 s for 339 MB.
+    """
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-        whole = path.stat().st_size == array.offset + array.nbytes
+        with path.open("rb") as file:
+            file.seek(array.offset + array.nbytes)
+            check = file.read()
     except (OSError, ValueError, EOFError):
         return None
-    return array if whole and array.shape == shape and array.dtype == np.uint8 and array.flags.c_contiguous else None
+    right = array.shape == shape and array.dtype == np.uint8 and array.flags.c_contiguous
+    return array if right and check == _checksum(array) else None
 
 
 def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
@@ -37,9 +47,13 @@ def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        for leftover in path.parent.glob("*.tmp"):
+            if leftover.stat().st_mtime < time.time() - _ABANDONED:
+                leftover.unlink()
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
             temporary = file.name
             np.save(file, array, allow_pickle=False)
+            file.write(_checksum(array))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -52,3 +66,7 @@ def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
                 os.unlink(temporary)
     mapped = kept(path, array.shape)
     return array if mapped is None else mapped
+
+
+def _checksum(array: NDArray[Any]) -> bytes:
+    return zlib.crc32(np.ascontiguousarray(array)).to_bytes(4)

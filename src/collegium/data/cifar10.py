@@ -62,10 +62,10 @@ def find(root: str | os.PathLike[str] | None = None) -> Path:
     """The folder with all six files, or the sentence that says what is missing and how to get it."""
     folder = where(root)
     if folder is None:
-        raise DataError(f"CIFAR-10 was not found: no folder {FOLDER} in {folders.searched(root)}. {OBTAIN}.")
-    missing = [name for name in OFFICIAL if not (folder / name).exists()]
+        raise DataError(folders.not_found(f"CIFAR-10 (the folder {FOLDER})", root, OBTAIN))
+    missing = sorted(set(OFFICIAL) - set(folders.listing(folder)))
     if missing:
-        raise DataError(f"{folder} lacks {', '.join(missing)}. {OBTAIN}.")
+        raise DataError(f"{folder} lacks {', '.join(missing)}: move it away. {OBTAIN}.")
     return folder
 
 
@@ -76,11 +76,13 @@ def where(root: str | os.PathLike[str] | None = None) -> Path | None:
 
 def records(path: Path) -> NDArray[np.uint8]:
     """The images of one file, memory-mapped, one per row; refused by name if it is anything but whole records."""
+    if folders.is_folder(path):
+        raise InputFileError(f"{path} is a folder, not a file")
     try:
         size = path.stat().st_size
         if size == 0 or size % RECORD:
             whole = "is empty" if size == 0 else f"has {size} bytes, which is no multiple of {RECORD}"
-            raise InputFileError(f"{path} {whole}: it is truncated or no CIFAR-10 file. Fetch it again.")
+            raise InputFileError(f"{path} {whole}: it is truncated or no CIFAR-10 file")
         rows = np.memmap(path, np.uint8, mode="r", shape=(size // RECORD, RECORD))
     except OSError as problem:
         raise InputFileError(f"{path}: {problem.strerror or problem}") from None
@@ -88,7 +90,7 @@ def records(path: Path) -> NDArray[np.uint8]:
     if len(strange):
         raise InputFileError(
             f"{path}: record {strange[0]} has label {rows[strange[0], 0]}, but labels go from 0 to {len(CLASSES) - 1}: "
-            "it is damaged or no CIFAR-10 file. Fetch it again."
+            "it is damaged or no CIFAR-10 file"
         )
     return rows
 
@@ -100,7 +102,10 @@ def counts(files: Sequence[NDArray[np.uint8]]) -> dict[str, int]:
 
 
 def _part(folder: Path, split: str, pair: tuple[int, int], grid: patches.Grid) -> Dataset:
-    files = [records(folder / name) for name in FILES[split]]
+    try:
+        files = [records(folder / name) for name in FILES[split]]
+    except InputFileError as problem:
+        raise InputFileError(f"{problem}. Move {folder} away and get it again. {OBTAIN}.") from None
     chosen = [np.flatnonzero(np.isin(rows[:, 0], pair)) for rows in files]
     labels = np.concatenate([rows[own, 0] for rows, own in zip(files, chosen, strict=True)])
     for one in pair:

@@ -33,4 +33,4 @@ def _place(one: Any, known: Sequence[str], what: str) -> int:
     whole = isinstance(one, (int, np.integer)) and not isinstance(one, (bool, np.bool_))
     if whole and 0 <= one < len(known):
         return int(one)
-    raise DataError(f"{what} has no class {one!r}: choose two of {', '.join(known)}")
+    raise DataError(f"there is no class {one!r} in {what}: choose two of {', '.join(known)}")

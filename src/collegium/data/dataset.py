@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,10 @@ class Dataset:
     array([1, 1], dtype=int8)
     """
 
-    views: Sequence[NDArray[Any]]
-    """K arrays of any shape and type whose first axis is the items; images are (n, height, width[, channels])."""
+    views: list[NDArray[Any]]
+    """K arrays of any shape and type whose first axis is the items; images are (n, height, width[, channels]).
+
+    They can be read but not written, like the labels: some are files in the cache."""
     y: NDArray[np.int8]
     """Labels, +1 for the first class named and -1 for the second, shape (n,)."""
     class_names: tuple[str, str]
@@ -45,6 +48,9 @@ class Dataset:
         agents = _names(self.agent_names, "agent_names")
         if len(agents) != len(views):
             raise DataError(f"{len(views)} views need as many agent names, got {len(agents)}")
+        twice = [name for name, n in Counter(agents).items() if n > 1]
+        if twice:
+            raise DataError(f"agent_names must differ from one another; got {twice[0]!r} more than once")
         items = None if self.items is None else _names(self.items, "items")
         if items is not None and len(items) != len(y):
             raise DataError(f"{len(y)} items need as many names, got {len(items)}")
@@ -93,15 +99,17 @@ class Dataset:
         return f"Dataset({len(self)} items: {first} × {a}, {second} × {b}; {self.size} {plural}: {agents})"
 
 
-def _views(views: Any) -> tuple[NDArray[Any], ...]:
+def _views(views: Any) -> list[NDArray[Any]]:
     if isinstance(views, (str, bytes, dict)) or not hasattr(views, "__iter__"):
         raise DataError(f"views must be a list of arrays, one per agent; got {type(views).__name__}")
     try:
-        arrays = tuple(view if isinstance(view, np.memmap) else np.asarray(view) for view in views)
+        arrays = [(view if isinstance(view, np.memmap) else np.asarray(view)).view() for view in views]
     except ValueError:
         raise DataError("a view must be one array, with rows of the same shape") from None
     if not arrays:
         raise DataError("a data set needs at least one view")
+    for array in arrays:
+        array.flags.writeable = False
     return arrays
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import http.client
 import json
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from collegium.data.folders import sha256
 from collegium.errors import DataError, InputFileError
 from collegium.progress import Bar, progress
 
@@ -73,14 +73,20 @@ def download(remote: Remote, path: Path, *, pause: float = 1.0, timeout: float =
         if _read_note(part).get("sha256", remote.sha256) != remote.sha256:
             _discard(part)  # of another file
         resumed = _size(part) > 0
-        _bring(remote, part, pause, timeout)
+        whole = _bring(remote, part, pause, timeout)
         found = sha256(part)
         if found != remote.sha256 and resumed:
             _discard(part)  # what was there before may have been of another file
-            _bring(remote, part, pause, timeout)
+            whole = _bring(remote, part, pause, timeout)
             found = sha256(part)
         if found != remote.sha256:
             size = _size(part)
+            if not whole:
+                raise DataError(
+                    f"what {remote.url} sent is cut off, or not the file expected: {size} bytes with SHA-256 {found}, "
+                    f"not {remote.sha256}, and it did not say how many were to come. They are kept: run the command "
+                    "again to go on from there, or try another address."
+                )
             _discard(part)
             raise InputFileError(
                 f"what {remote.url} sent is not the file expected: {size} bytes with SHA-256 {found}, not "
@@ -92,14 +98,11 @@ def download(remote: Remote, path: Path, *, pause: float = 1.0, timeout: float =
         raise DataError(f"cannot write {path}: {problem.strerror or problem}") from None
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> bool:
+    """Ask for the file, again and again from where it broke off, until all of it is in `part`.
 
-
-def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> None:
-    """Ask for the file, again and again from where it broke off, until all of it is in `part`."""
+    False if nobody knows whether that is all of it: the server did not say how long it is.
+    """
     fruitless = 0
     with progress(f"downloading {remote.name}", remote.size, _size(part), in_bytes=True) as bar:
         for _ in range(_CONNECTIONS):
@@ -108,7 +111,7 @@ def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> None:
                 return _ask(remote, part, timeout, bar)
             except _Cut as cut:
                 reason = str(cut)
-            fruitless = 0 if _size(part) >= before + _BLOCK else fruitless + 1
+            fruitless = 0 if _size(part) > before else fruitless + 1
             if fruitless >= FRUITLESS:
                 break
             time.sleep(min(pause * 2**fruitless, 30.0))
@@ -116,11 +119,11 @@ def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> None:
     raise DataError(f"cannot download {remote.url}: {reason}.{kept}")
 
 
-def _ask(remote: Remote, part: Path, timeout: float, bar: Bar) -> None:
-    """One request for what is still missing."""
+def _ask(remote: Remote, part: Path, timeout: float, bar: Bar) -> bool:
+    """One request for what is still missing, and whether all of it is known to have come."""
     have = _size(part)
     if have == remote.size:
-        return
+        return True
     headers = {"Accept-Encoding": "identity", "User-Agent": "collegium"}
     note = _read_note(part)
     validator = note.get("validator") if note.get("url") == remote.url else None
@@ -141,23 +144,24 @@ def _ask(remote: Remote, part: Path, timeout: float, bar: Bar) -> None:
         start, total = _content_range(answer)
         if answer.status == 200:
             _discard(part)  # the whole file is coming: the server knows no pieces, or has another file now
-            _receive(remote, part, 0, answer, bar)
-        elif answer.status == 206 and have:
+            return _receive(remote, part, 0, answer, bar)
+        if answer.status == 206 and have:
             if start != have or (validator and _validator(answer) not in (validator, None)):
                 _discard(part)
                 raise _Cut("the server sent another piece than the one asked for")
-            _receive(remote, part, have, answer, bar)
-        elif answer.status == 416 and have:
-            if total != have or remote.size not in (None, total):  # else nothing is missing any more
-                _discard(part)
-                raise _Cut("the server has a shorter file than what came before")
-        elif answer.status in _PASSING:
-            raise _Cut(f"the server answers {answer.status} {answer.reason}")
-        else:
-            raise DataError(f"cannot download {remote.url}: the server answers {answer.status} {answer.reason}")
+            return _receive(remote, part, have, answer, bar)
+        if answer.status == 416 and have:
+            if total == have and remote.size in (None, total):
+                return True
+            _discard(part)
+            raise _Cut("the server has a shorter file than what came before")
+        said = f"the server answers {answer.status} {str(answer.reason).strip().partition(chr(10))[0]}"
+        if answer.status in _PASSING:
+            raise _Cut(said)
+        raise DataError(f"cannot download {remote.url}: {said}")
 
 
-def _receive(remote: Remote, part: Path, have: int, answer: Any, bar: Bar) -> None:
+def _receive(remote: Remote, part: Path, have: int, answer: Any, bar: Bar) -> bool:
     length = answer.headers.get("Content-Length", "")
     total = have + int(length) if length.isdecimal() else remote.size
     if remote.size not in (None, total) or (total or 0) > _LIMIT:
@@ -183,6 +187,7 @@ def _receive(remote: Remote, part: Path, have: int, answer: Any, bar: Bar) -> No
             bar.move_to(have)
     if total is not None and have < total:
         raise _Cut(f"the connection broke after {have} of {total} bytes")
+    return total is not None
 
 
 def _validator(answer: Any) -> str | None:

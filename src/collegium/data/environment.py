@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +27,9 @@ LIBRARIES = "libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libsm6 libice6
 """The Debian packages whose shared libraries Blender loads."""
 
 _STAMP = "complete"
+_TOKEN = "bpy is here"
+_TRIAL = f"import bpy; print({_TOKEN[::-1]!r}[::-1])"  # what only repeats its arguments is no Python
+_PACKED, _UNPACKED = 400e6, 942e6  # bytes that pip downloads and makes of them
 
 
 def environment(tell: Callable[[str], None] = lambda sentence: None) -> Path:
@@ -45,7 +49,7 @@ def find_environment() -> Path | None:
         _try(python, f"{VARIABLE} names {python}, which cannot import bpy")
         return python
     if find_spec("bpy") is not None:
-        _try(Path(sys.executable), "bpy is installed here, but cannot be imported")
+        _try(Path(sys.executable), "bpy is installed here (remove it to have another one made), but cannot be imported")
         return Path(sys.executable)
     home = _home()
     if not _complete(home):
@@ -60,35 +64,15 @@ def make_environment() -> Path:
     home = _home()
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        with locked(home.parent, BackendError("another process is fetching Blender just now: wait for it")):
+        with folders.locked(home.parent, BackendError("another process is fetching Blender just now: wait for it")):
             if not _complete(home):
                 shutil.rmtree(home, ignore_errors=True)
-                with progress("fetching Blender", None):
-                    _install(home)
+                _install(home)
                 (home / _STAMP).write_text("\n".join(REQUIREMENTS))
     except OSError as problem:
         raise BackendError(f"cannot make {home}: {problem.strerror or problem}") from None
     _try(_python(home), "Blender is installed, but cannot be started")
     return _python(home)
-
-
-@contextmanager
-def locked(folder: Path, otherwise: Exception) -> Iterator[None]:
-    """Keep a folder to this process, or raise `otherwise`. The lock ends with the process, however that ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on this system: two at a time would only do the same work twice
-        yield
-        return
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise otherwise from None
-        yield
-    finally:
-        os.close(held)
 
 
 def variables(scratch: str | os.PathLike[str]) -> dict[str, str]:
@@ -123,8 +107,8 @@ def _complete(home: Path) -> bool:
 def _try(python: Path, otherwise: str) -> None:
     """Start it once: what is missing is better said now than by each worker."""
     with tempfile.TemporaryDirectory() as folder:
-        code, said = _run([str(python), "-P", "-c", "import bpy"], variables(folder))
-    if code:
+        code, said = _run([str(python), "-P", "-c", _TRIAL], variables(folder))
+    if code or _TOKEN not in said:
         raise BackendError(f"{otherwise}: {explained(said)}")
 
 
@@ -134,9 +118,26 @@ def _install(home: Path) -> None:
     if code:
         raise BackendError(f"cannot make an environment for Blender in {home}: {explained(said)}")
     into = ["--python", str(_python(home)), "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-    code, said = _run([*_pip(home), *into, *REQUIREMENTS])
+    command = [*_pip(home), *into, *REQUIREMENTS]
+    scratch = home / "tmp"  # what pip downloads is part of what grows here
+    scratch.mkdir()
+    with progress("fetching Blender", _UNPACKED + _PACKED, in_bytes=True) as bar, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_run, command, os.environ | {"TMPDIR": str(scratch)})
+        while not wait([running], timeout=0.5).done:
+            bar.move_to(max(bar.completed, _bytes_in(home)))
+    code, said = running.result()
+    shutil.rmtree(scratch, ignore_errors=True)
     if code:
         raise BackendError(f"Blender could not be fetched, pip says: {explained(said)}")
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):  # gone meanwhile
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
 
 
 def _interpreter() -> str:

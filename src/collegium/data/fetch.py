@@ -9,9 +9,9 @@ from collegium.data import folders
 from collegium.data.archive import unpack
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_BYTES, ARCHIVE_SHA256, FOLDER, OFFICIAL, OFFICIAL_IMAGES, RECORD
 from collegium.data.cifar10 import records as records_of
-from collegium.data.download import Remote, download, sha256
+from collegium.data.download import Remote, download
 from collegium.data.inventory import Inventory, take_stock
-from collegium.errors import DataError
+from collegium.errors import DataError, InputFileError
 
 _EXTRAS = {"batches.meta.txt": 1 << 16, "readme.html": 1 << 16}
 _MEMBERS = dict.fromkeys(OFFICIAL, OFFICIAL_IMAGES * RECORD) | _EXTRAS
@@ -27,29 +27,37 @@ def fetch_cifar10(
     """
     remote = Remote(url, digest, ARCHIVE_BYTES if digest.lower() == ARCHIVE_SHA256 else None)
     place = folders.places(to)[0]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with folders.locked(place, DataError(f"another process is fetching into {place}: wait for it to end")):
+            return _fetch(remote, place, pause)
+    except OSError as problem:
+        raise DataError(f"cannot write into the folder {place}: {problem.strerror or problem}") from None
+
+
+def already_there(to: str | os.PathLike[str] | None = None) -> Inventory | None:
+    """The official set to the byte, if it is there."""
+    stock = take_stock("cifar10", to, thorough=True)
+    return stock if stock.complete else None
+
+
+def _fetch(remote: Remote, place: Path, pause: float) -> Path:
     folder = place / FOLDER
     if folder.exists():
         what = take_stock("cifar10", folder).remark
         raise DataError(f"{folder} holds something else already ({what}): move it away, or choose another place (--to)")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise DataError(f"cannot make the folder {place}: {problem.strerror or problem}") from None
     archive = place / "cifar-10-binary.tar.gz"
-    if not archive.is_file() or sha256(archive) != remote.sha256:
+    brought = archive.is_file() and folders.sha256(archive) == remote.sha256
+    if not brought:
         download(remote, archive, pause=pause)
-    unpack(archive, _MEMBERS, folder, optional=frozenset(_EXTRAS), check=_check)
+    try:
+        unpack(archive, _MEMBERS, folder, optional=frozenset(_EXTRAS), check=_check)
+    except InputFileError:
+        if not brought:
+            archive.unlink()
+        raise
     archive.unlink()
     return folder
-
-
-def already_there(to: str | os.PathLike[str] | None = None, digest: str = ARCHIVE_SHA256) -> Inventory | None:
-    """What is to be fetched, if it is there: the official set to the byte, or any sound one for another archive."""
-    stock = take_stock("cifar10", to, thorough=True)
-    official = digest.lower() == ARCHIVE_SHA256
-    if stock.folder is None or stock.problems or (official and not stock.complete):
-        return None
-    return stock
 
 
 def _check(folder: Path) -> None:

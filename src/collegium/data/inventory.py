@@ -14,12 +14,11 @@ from collegium.data.cifar10 import counts as count_images
 from collegium.data.cifar10 import where as where_cifar10
 from collegium.data.digits import CLASSES as DIGITS
 from collegium.data.digits import read as read_digits
-from collegium.data.download import sha256
 from collegium.data.modelnet import OBTAIN as MODELNET_OBTAIN
 from collegium.data.modelnet import SIZE, SPLITS, classes_in, item
 from collegium.data.modelnet import where as where_modelnet
 from collegium.data.png import read_grey
-from collegium.errors import CollegiumError, DataError
+from collegium.errors import CollegiumError, DataError, InputFileError
 from collegium.progress import progress
 
 NAMES = ("digits", "cifar10", "modelnet")
@@ -45,7 +44,7 @@ class Inventory:
     @property
     def found(self) -> bool:
         """Whether there is anything of it."""
-        return self.folder is not None or bool(self.counts)
+        return self.folder is not None or bool(self.counts or self.problems)
 
     @property
     def largest_n0(self) -> tuple[int, str, str] | None:
@@ -63,7 +62,10 @@ def take_stock(name: str, root: Root = None, *, thorough: bool = False) -> Inven
     if name not in NAMES:
         raise DataError(f"there is no data set {name!r}: choose among {', '.join(NAMES)}")
     look = dict(zip(NAMES, (_digits, _cifar10, _modelnet), strict=True))[name]
-    return look(root, thorough)
+    try:
+        return look(root, thorough)
+    except InputFileError as problem:  # a folder that may not be read
+        return Inventory(name, None, problems=(str(problem),), remark="cannot be read")
 
 
 def _digits(root: Root, thorough: bool) -> Inventory:
@@ -81,22 +83,25 @@ def _cifar10(root: Root, thorough: bool) -> Inventory:
     counts: dict[str, dict[str, int]] = {}
     problems, other = [], []
     images = 0
-    for split, names in FILES.items():
-        sound = []
-        for name in names:
-            try:
-                if not (folder / name).exists():
-                    raise DataError(f"{folder / name} is missing")
-                sound.append(records(folder / name))
-                if thorough and sha256(folder / name) != OFFICIAL[name]:
-                    other.append(name)
-            except CollegiumError as problem:
-                problems.append(str(problem))
-        counts[split] = count_images(sound) if sound else {}
-        images += sum(map(len, sound))
+    present = folders.listing(folder)
+    with progress("reading CIFAR-10", len(OFFICIAL)) as bar:
+        for split, names in FILES.items():
+            sound = []
+            for name in names:
+                try:
+                    if name not in present:
+                        raise DataError(f"{folder / name} is missing")
+                    sound.append(records(folder / name))
+                    if thorough and folders.sha256(folder / name) != OFFICIAL[name]:
+                        other.append(name)
+                except CollegiumError as problem:
+                    problems.append(str(problem))
+                bar.advance()
+            counts[split] = count_images(sound) if sound else {}
+            images += sum(map(len, sound))
     expected = OFFICIAL_IMAGES * len(OFFICIAL)
     if images < expected:
-        remark = f"a part of the official set: {images} of {expected} images"
+        remark = f"{images} images; the official set has {expected}"
     elif not thorough:
         remark = f"{images} images"
     elif other:
@@ -112,20 +117,23 @@ def _modelnet(root: Root, thorough: bool) -> Inventory:
     if folder is None:
         return Inventory("modelnet", None, obtain=MODELNET_OBTAIN)
     counts: dict[str, dict[str, int]] = {split: {} for split in SPLITS}
-    problems = []
+    problems: list[str] = []
+    objects: list[tuple[str, str, Path]] = []
     for name in classes_in(folder):
         for split in SPLITS:
             place = folder / name / split
-            if not place.is_dir():
-                problems.append(f"{place} is missing")
-                continue
-            objects = folders.listing(place)
-            with progress(f"reading {name}, {split}", len(objects)) as bar:
-                for one in objects:
-                    found = _problems(place / one, thorough)
-                    problems += found
-                    counts[split][name] = counts[split].get(name, 0) + (not found)
-                    bar.advance()
+            try:
+                if not folders.is_folder(place):
+                    raise DataError(f"{place} is missing")
+                objects += ((name, split, place / one) for one in folders.listing(place))
+            except CollegiumError as problem:
+                problems.append(str(problem))
+    with progress("reading ModelNet", len(objects)) as bar:
+        for name, split, place in objects:
+            found = _problems(place, thorough)
+            problems += found
+            counts[split][name] = counts[split].get(name, 0) + (not found)
+            bar.advance()
     remark = f"{sum(sum(split.values()) for split in counts.values())} objects of 12 views"
     return Inventory("modelnet", folder, counts, tuple(problems), remark, obtain=MODELNET_OBTAIN)
 

@@ -70,7 +70,7 @@ def find(root: str | os.PathLike[str] | None = None) -> Path:
     """The folder with the views, or the sentence that says how to get them."""
     folder = where(root)
     if folder is None:
-        raise DataError(f"views of ModelNet were not found: no folder {FOLDER} in {folders.searched(root)}. {OBTAIN}.")
+        raise DataError(folders.not_found(f"ModelNet (the folder {FOLDER})", root, OBTAIN))
     return folder
 
 
@@ -81,13 +81,14 @@ def where(root: str | os.PathLike[str] | None = None) -> Path | None:
 
 def classes_in(folder: Path) -> list[str]:
     """The classes that have a folder with views."""
-    return [name for name in folders.listing(folder) if any((folder / name / split).is_dir() for split in SPLITS)]
+    names = folders.listing(folder)
+    return [name for name in names if any(folders.is_folder(folder / name / split) for split in SPLITS)]
 
 
 def items_in(folder: Path, name: str, split: str) -> list[Item]:
     """The objects of a class, sorted by name; one with a view missing or a stranger among them is refused by name."""
     place = folder / name / split
-    if not place.is_dir():
+    if not folders.is_folder(place):
         raise DataError(f"there is no folder {place}: the {split} objects of {name} are missing")
     found = [item(place / one) for one in folders.listing(place)]
     if not found:
@@ -97,7 +98,7 @@ def items_in(folder: Path, name: str, split: str) -> list[Item]:
 
 def item(place: Path) -> Item:
     """One object from its folder."""
-    if not place.is_dir():
+    if not folders.is_folder(place):
         raise InputFileError(f"{place} does not belong here: only folders of views do, one per object")
     present = folders.listing(place)
     missing = [name for name in FILES if name not in present]
@@ -107,7 +108,11 @@ def item(place: Path) -> Item:
     if strangers:
         raise InputFileError(f"{place / strangers[0]} does not belong here: views are called {FILES[0]} to {FILES[-1]}")
     files = tuple(place / name for name in FILES)
-    return Item(place.name, files, tuple((at.st_size, at.st_mtime_ns) for at in map(os.stat, files)))
+    try:
+        stamps = tuple((at.st_size, at.st_mtime_ns) for at in map(os.stat, files))
+    except OSError as problem:
+        raise InputFileError(f"{place}: {problem.strerror or problem}") from None
+    return Item(place.name, files, stamps)
 
 
 def decode(items: list[Item], background: int, size: int, label: str) -> NDArray[np.uint8]:

@@ -17,6 +17,10 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # grey, colour, both with alpha
 
 
+class OtherSize(InputFileError):
+    """A whole file, but with more or fewer pixels than wanted."""
+
+
 def read_grey(path: Path, size: int, background: int) -> NDArray[np.uint8]:
     """The pixels of a file as (size, size) grey values; colours become grey, and transparency shows the background."""
     from PIL import Image
@@ -34,6 +38,16 @@ def read_grey(path: Path, size: int, background: int) -> NDArray[np.uint8]:
     except Exception as problem:  # whatever a decoder stumbles over, the file is to blame
         raise InputFileError(f"{path} cannot be decoded: {problem}") from None
     return composite(pixels[..., 0], pixels[..., 1], background)
+
+
+def claimed_width(path: Path) -> int | None:
+    """The width that stands at the beginning of a PNG file, whatever follows; None if it is no such file."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(20)
+    except OSError as problem:
+        raise InputFileError(f"{path}: {problem.strerror or problem}") from None
+    return int.from_bytes(head[16:]) if head.startswith(_SIGNATURE) and len(head) == 20 else None
 
 
 def composite(grey: NDArray[np.uint8], alpha: NDArray[np.uint8], background: int) -> NDArray[np.uint8]:
@@ -56,7 +70,7 @@ def _check(path: Path, content: bytes, size: int) -> None:
         raise InputFileError(f"{path} is truncated or damaged: its beginning or its end is not that of a PNG file")
     width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[0][1])
     if (width, height) != (size, size):
-        raise InputFileError(f"{path} is {width}×{height} pixels, not {size}×{size}")
+        raise OtherSize(f"{path} is {width}×{height} pixels, not {size}×{size}")
     if depth != 8 or colour not in _CHANNELS or interlaced:
         raise InputFileError(f"{path} is not a plain image of 8 bits in grey or colour, with or without transparency")
     expected = size * (1 + size * _CHANNELS[colour])

@@ -8,47 +8,24 @@ or that Blender dies of, is named at the end; the others are rendered all the sa
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from collegium.arguments import real_number, whole_number
-from collegium.data.environment import environment, locked
-from collegium.data.png import read_grey
+from collegium.arguments import whole_number
+from collegium.data import record
+from collegium.data.environment import environment
+from collegium.data.folders import is_clutter, locked
+from collegium.data.modelnet import SPLITS
+from collegium.data.png import OtherSize, read_grey
+from collegium.data.record import Settings
 from collegium.data.workers import Blender, Crew, Task
 from collegium.errors import DataError, InputFileError
 from collegium.progress import progress
 
-RECORD = "rendering.json"
-"""The settings of the views in a folder, so that no other ones are added to them."""
-SPLITS = ("train", "test")
 _SCRATCH = ".rendering"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How an object is looked at. The defaults are those of the views the benchmarks use.
-
-    Eight samples a pixel leave some noise where the shadow of one lamp falls among the light of others. It is part of
-    those views, and the time grows with the samples. Nothing is denoised.
-    """
-
-    views: int = 12
-    elevation: float = 30.0
-    """Of the camera above the horizon, in degrees."""
-    size: int = 224
-    """Width and height in pixels."""
-    samples: int = 8
-    """Light paths per pixel."""
-
-    def __post_init__(self) -> None:
-        whole_number(self.views, "the number of views", DataError, at_least=1, at_most=100)
-        real_number(self.elevation, "the elevation in degrees", DataError, at_least=-90, at_most=90)
-        whole_number(self.size, "the size of the views", DataError, at_least=8, at_most=8192)
-        whole_number(self.samples, "the number of samples per pixel", DataError, at_least=1, at_most=65536)
 
 
 @dataclass(frozen=True)
@@ -74,7 +51,9 @@ def render(
 ) -> Outcome:
     """Render every `.off` file in the folder `source`, or that file, into the folder `to`; only what is missing there.
 
-    `overwrite` renders all of it again. If Blender is not here it is fetched, after `tell` has been called to say so.
+    `overwrite` renders all of it again; views stay until the new ones take their place. Where that concerns everything
+    in the folder, other settings may be chosen, and an interrupted run is gone on with. If Blender is not here it is
+    fetched, after `tell` has been called to say so.
     """
     settings = settings or Settings()
     workers = whole_number(workers, "the number of workers", DataError, at_least=1, at_most=256)
@@ -83,21 +62,27 @@ def render(
     try:
         target.mkdir(parents=True, exist_ok=True)
         with locked(target, DataError(f"another process is rendering into {target}: wait for it to end")):
-            _keep_record(target, settings)
+            noted = record.agree(target, settings, overwrite, set(places))
+            since = noted.since if noted else 0
             scratch = target / _SCRATCH
             shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
-            tasks = _tasks(places, settings, overwrite)
-            if not tasks:
-                return Outcome(len(places), 0, ())
-            python = environment(tell)
-            scratch.mkdir()
-            try:
-                crew = _work(tasks, settings, python, scratch, workers)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+            tasks = _tasks(places, settings, since, again=overwrite and not since)
+            crew = None
+            if tasks:
+                python = environment(tell)
+                scratch.mkdir()
+                try:
+                    if noted is not None:
+                        record.write(target, noted)
+                    crew = _work(tasks, settings, python, scratch, workers)
+                finally:
+                    shutil.rmtree(scratch, ignore_errors=True)
+            if crew is None or not crew.problems:
+                record.finish(target, noted, set(places))
     except OSError as problem:
         raise InputFileError(f"cannot write into {target}: {problem.strerror or problem}") from problem
-    return Outcome(len(places) - len(crew.problems), crew.rendered, tuple(sorted(crew.problems)))
+    problems = () if crew is None else tuple(sorted(crew.problems))
+    return Outcome(len(places) - len(problems), 0 if crew is None else crew.rendered, problems)
 
 
 def plan(source: Path, to: Path) -> dict[Path, Path]:
@@ -126,7 +111,7 @@ def plan(source: Path, to: Path) -> dict[Path, Path]:
 
 
 def _meshes(source: Path) -> Iterator[Path]:
-    """Every .off file below, through links too, but not what macOS puts beside them into archives."""
+    """Every .off file below, through links too."""
 
     def refuse(problem: OSError) -> None:
         raise InputFileError(f"{problem.filename}: {problem.strerror}") from None
@@ -134,56 +119,35 @@ def _meshes(source: Path) -> Iterator[Path]:
     seen = set()
     for place, inside, files in os.walk(source, onerror=refuse, followlinks=True):
         real = os.path.realpath(place)
-        inside[:] = [name for name in inside if name != "__MACOSX" and name[0] != "." and real not in seen]
+        inside[:] = [name for name in inside if not is_clutter(name) and real not in seen]
         if real not in seen:
-            yield from (Path(place, name) for name in files if name.lower().endswith(".off") and name[0] != ".")
+            yield from (Path(place, name) for name in files if name.lower().endswith(".off") and not is_clutter(name))
         seen.add(real)
 
 
-def _tasks(places: dict[Path, Path], settings: Settings, overwrite: bool) -> list[Task]:
-    """What is missing: views that are not there, or are not whole images of the right size."""
+def _tasks(places: dict[Path, Path], settings: Settings, since: int, again: bool) -> list[Task]:
+    """What is missing: views that are not there, are not whole or are older than they should be; or all of them."""
     tasks = []
     with progress("looking at what is there", len(places)) as bar:
         for folder, mesh in places.items():
             files = {k: folder / f"{k:02}.png" for k in range(settings.views)}
-            if overwrite:
-                for path in files.values():
-                    path.unlink(missing_ok=True)
-            missing = {k: path for k, path in files.items() if not _is_whole(path, settings.size)}
+            missing = {k: path for k, path in files.items() if again or not _is_there(path, settings.size, since)}
             if missing:
                 tasks.append(Task(mesh, missing))
             bar.advance()
     return tasks
 
 
-def _is_whole(path: Path, size: int) -> bool:
+def _is_there(path: Path, size: int, since: int) -> bool:
     try:
+        if path.stat().st_mtime_ns < since:
+            return False
         read_grey(path, size, background=0)
-    except InputFileError:
+    except OtherSize as problem:
+        raise InputFileError(f"{problem}: it was not rendered here; move it away or choose another folder") from None
+    except (FileNotFoundError, InputFileError):
         return False
     return True
-
-
-def _keep_record(target: Path, settings: Settings) -> None:
-    """Note the settings beside the views, or refuse those that differ from the ones noted."""
-    path = target / RECORD
-    wanted = asdict(settings)
-    try:
-        noted = json.loads(path.read_bytes())
-        differing = [f"{name} {noted[name]}" for name in wanted if noted[name] != wanted[name]]
-    except FileNotFoundError:
-        part = target / f"{RECORD}.part"
-        part.write_text(json.dumps(wanted) + "\n")
-        os.replace(part, path)
-        return
-    except (ValueError, KeyError, TypeError):
-        raise InputFileError(
-            f"{path} is damaged: remove it if the views beside it are those you want more of"
-        ) from None
-    if differing:
-        raise DataError(
-            f"{target} was rendered with {', '.join(differing)}: choose another folder or the same settings"
-        )
 
 
 def _work(tasks: list[Task], settings: Settings, python: Path, scratch: Path, workers: int) -> Crew:

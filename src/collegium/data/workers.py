@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from collegium.data import blender
 from collegium.data.environment import explained, variables
 from collegium.data.meshes import Mesh, prepare, read_off
 from collegium.errors import BackendError, InputFileError
 
+_SCRIPT = Path(__file__).with_name("blender.py")  # not imported here: it would bring Blender along
 _PATIENCE = 5
 """So many deaths in a row are not the fault of the meshes."""
 
@@ -40,7 +40,7 @@ class Blender:
         try:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115, closed with the process
             self._process = subprocess.Popen(
-                [str(python), "-P", blender.__file__, json.dumps(settings)],  # -P: our modules are not its modules
+                [str(python), "-P", str(_SCRIPT), json.dumps(settings)],  # -P: our modules are not its modules
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
@@ -135,20 +135,26 @@ class Crew:
                 mesh = self._read(task)
                 if mesh is None:
                     continue
-                process = process or self._enlist()
-                left = len(task.files)
-                try:
-                    for _ in process.render(mesh, task.files):
-                        left -= 1
-                        self._count()
-                    deaths = 0
-                except Died as reason:
-                    self._dismiss(process)
-                    process = None
-                    deaths += 1
-                    self._give_up(f"{task.mesh} was not rendered, Blender died of it: {reason}", left)
-                    if deaths == _PATIENCE:
-                        raise BackendError(f"Blender died {deaths} times in a row: {reason}") from None
+                left = dict(task.files)
+                for last in (False, True):  # somebody may have killed it
+                    process = process or self._enlist()
+                    try:
+                        for k in process.render(mesh, dict(left)):
+                            del left[k]
+                            self._count()
+                        deaths = 0
+                        break
+                    except Died as reason:
+                        self._dismiss(process)
+                        process = None
+                        if self._stopped:
+                            return
+                        if not last:
+                            continue
+                        deaths += 1
+                        self._give_up(f"{task.mesh} was not rendered, Blender died of it twice: {reason}", len(left))
+                        if deaths == _PATIENCE:
+                            raise BackendError(f"Blender died of {deaths} objects in a row: {reason}") from None
         finally:
             if process is not None:
                 self._dismiss(process)

@@ -67,6 +67,7 @@ def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], tru
         loaded.append(model)
     team = Team(agents, policy, **settings)
     team.models_ = loaded
+    team.prepared_ = team.center, team.calibrate, team.bounded
     for name, value in learned.items():
         setattr(team, name, value)
     return team

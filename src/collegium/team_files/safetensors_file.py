@@ -82,7 +82,6 @@ def own_from_bytes(entry: dict[str, Any], settings: dict[str, Any], path: Path, 
 
 
 def _safetensors() -> Any:
-    load_torch()
     try:
         import safetensors.torch
     except ImportError:

@@ -48,6 +48,7 @@ def _described(team: Team) -> list[dict[str, Any]]:
     K = len(team._models())  # names and policy are checked here
     if len(team.models_) != K:
         raise ModelError(f"this team was fitted with {len(team.models_)} agents and has {K} now: fit it again")
+    team._unchanged()
     agents = []
     for (name, given), model in zip(team.agents, team.models_, strict=True):
         try:

@@ -14,7 +14,7 @@ def to_bytes(model: SklearnModel) -> bytes:
     """The estimator as it was given and as it was fitted, read back once to be sure."""
     import skops.io
 
-    parts = {name: getattr(model, name) for name in ("estimator", "estimator_") if hasattr(model, name)}
+    parts = {name: getattr(model, name) for name in ("estimator", "estimator_", "unit_") if hasattr(model, name)}
     try:
         data: bytes = skops.io.dumps(parts)
         skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))  # a lambda is noticed only here
@@ -43,7 +43,7 @@ def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Colle
         parts = skops.io.loads(data, trusted=list(trusted))
         model = SklearnModel(parts.pop("estimator"), **settings)
         if parts:
-            model.estimator_ = parts.pop("estimator_")
+            model.estimator_, model.unit_ = parts.pop("estimator_"), float(parts.pop("unit_"))
         score_method(model._used)
         model._check_classes()
     except Warning:
