@@ -25,13 +25,13 @@ class Textbook(nn.Module):
 
     def __init__(self, height: int, width: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(3, 32, 3, padding=1)
+        self.first = nn.Conv2d(3, 32, 3, stride=2, padding=1)
         self.second = nn.Conv2d(32, 64, 3, padding=1)
-        self.hidden = nn.Linear(64 * (height // 4) * (width // 4), 128)
+        self.hidden = nn.Linear(64 * ((height + 1) // 4) * ((width + 1) // 4), 128)
         self.head = nn.Linear(128, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = F.max_pool2d(F.relu(self.first(x)), 2)
+        x = F.relu(self.first(x))
         x = F.max_pool2d(F.relu(self.second(x)), 2)
         return self.head(F.relu(self.hidden(x.flatten(1))))
 

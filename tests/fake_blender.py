@@ -58,7 +58,7 @@ def _scene(settings):
 
 
 if __name__ == "__main__" and sys.argv[1:3] == ["-P", "-c"]:
-    print("bpy is here")
+    sys.stdout.write("bpy is here\n")
 elif __name__ == "__main__":
     nothing = SimpleNamespace(remove=lambda mesh: None)
     blender.bpy = SimpleNamespace(app=SimpleNamespace(version_string="none"), data=SimpleNamespace(meshes=nothing))

@@ -139,9 +139,11 @@ def families(folder):
 
 
 def gray(folder):
+    """Images without channels, which scikit-learn's models see scaled to 0…1."""
     view = IMAGES[..., 0]
-    team = Team([("a", PatchCNN(training=ONCE))], ring(1), workers=1, random_state=1).fit([view], SIGNS)
-    return team, [view], {}
+    agents = [("a", PatchCNN(training=ONCE)), ("b", LogisticRegression())]
+    team = Team(agents, ring(2), workers=1, random_state=1).fit([view, view], SIGNS)
+    return team, [view, view], {}
 
 
 def doubled(view):
@@ -158,7 +160,7 @@ def mixed(folder):
     """Every kind of file, none of them fitted by us."""
     cnn = PatchCNN((2, 3), hidden=4, training=ONCE, random_state=1).fit(IMAGES, SIGNS)
     agents = [
-        ("skops", LogisticRegression().fit(TABLE, SIGNS)),
+        ("skops", LogisticRegression().fit(TABLE, np.where(SIGNS > 0, "dog", "cat"))),
         ("family", cnn),
         ("module", Own()),
         ("file", str(onnx_file(folder))),
@@ -534,6 +536,7 @@ def test_an_estimator_with_a_lambda(tmp_path):
         ({"columns": [np.array(["2020-01-01"], "M8[D]")]}, r"columns\[0\] .* type datetime64"),
         ({"random_state": np.random.default_rng(0)}, "random_state cannot be saved: Generator has no form"),
         ({"validation": math.nan}, "validation is nan"),
+        ({"bounded": True}, "bounded was changed since the team was fitted"),
         ({"agents": [("a", Tossed()), ("b", Tossed())], "policy": ring(2)}, "fitted with 1 agents and has 2 now"),
     ],
 )

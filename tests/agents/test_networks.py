@@ -65,10 +65,10 @@ def assert_same(ours, theirs, **tolerance):
 
 
 def textbook_patch(network, x):
-    """Convolution, ramp, maximum over 2×2, twice; then two fully connected layers."""
-    for layer in (network.first, network.second):
-        x = F.relu(F.conv2d(x, layer.weight, layer.bias, padding=1))
-        x = F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3])))
+    """A convolution with stride 2, a ramp, a convolution, a ramp, the maximum over 2×2; two fully connected layers."""
+    x = F.relu(F.conv2d(x, network.first.weight, network.first.bias, stride=2, padding=1))
+    x = F.relu(F.conv2d(x, network.second.weight, network.second.bias, padding=1))
+    x = F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3])))
     x = F.relu(F.linear(x.flatten(1), network.hidden.weight, network.hidden.bias))
     return F.linear(x, network.head.weight, network.head.bias)
 

@@ -1,8 +1,6 @@
 """Any torch module speaks for an agent, as it is or after training; mistakes are answered with a sentence."""
 
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -113,19 +111,6 @@ def test_the_families_learn_an_easy_problem(family):
     # twice as many errors as hits would be needed for chance to do this: 60 of 200 is 5.6 standard deviations from 100
     assert np.mean(np.sign(model.scores(test.views[0])) != test.y) < 0.3
     assert model.history_.validation_loss[-1] < np.log(2)
-
-
-def test_few_channels_leave_the_memory_whole():
-    """In a process of its own: a kernel of PyTorch for strided 1×1 convolutions writes beyond its array there."""
-    program = """
-import numpy as np
-from collegium.agents import SmallResNet, Training
-view, y = np.random.default_rng(0).normal(size=(240, 8, 8)), np.arange(240) % 2
-for channels in ((4, 6), (3, 5), (1, 2, 3)):
-    SmallResNet(channels, training=Training(batch_size=8, max_epochs=3), random_state=0).fit(view, y)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
 
 
 @every_family

@@ -1,3 +1,7 @@
+import builtins
+import io
+import os
+
 import pytest
 
 
@@ -17,3 +21,24 @@ def no_data(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", str(home))
     return home
+
+
+@pytest.fixture
+def forbid(monkeypatch):
+    """Call it with a path to have it closed, for root too: it can be seen, but not opened, listed or looked into."""
+
+    def close(forbidden):
+        def guarded(call, also_itself):
+            def guard(path=".", *arguments, **settings):
+                name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
+                if name.startswith(f"{forbidden}/") or (also_itself and name == str(forbidden)):
+                    raise PermissionError(13, "Permission denied", name)
+                return call(path, *arguments, **settings)
+
+            return guard
+
+        for module, name in ((os, "listdir"), (os, "scandir"), (os, "open"), (builtins, "open"), (io, "open")):
+            monkeypatch.setattr(module, name, guarded(getattr(module, name), also_itself=True))
+        monkeypatch.setattr(os, "stat", guarded(os.stat, also_itself=False))
+
+    return close

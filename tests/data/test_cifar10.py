@@ -55,7 +55,7 @@ def test_the_whole_image_as_one_view(tmp_path):
 
 def test_where_it_is_looked_for(tmp_path, monkeypatch, no_data):
     with pytest.raises(
-        DataError, match=r"not found.*cifar-10-batches-bin.*collegium data fetch cifar10.*COLLEGIUM_DATA"
+        DataError, match=r"cifar-10-batches-bin.* not found.*collegium data fetch cifar10.*COLLEGIUM_DATA"
     ):
         data.cifar10()
     own = write_cifar(no_data / ".local/share/collegium", labels=[3, 5])
@@ -89,11 +89,11 @@ def test_missing_files_are_all_named(tmp_path):
     folder = write_cifar(tmp_path)
     (folder / "data_batch_2.bin").unlink()
     (folder / "test_batch.bin").unlink()
-    with pytest.raises(DataError, match=r"lacks data_batch_2\.bin, test_batch\.bin\..*fetch cifar10"):
+    with pytest.raises(DataError, match=r"lacks data_batch_2\.bin, test_batch\.bin: move it away\..*fetch cifar10"):
         data.cifar10(root=tmp_path)
     (folder / "data_batch_2.bin").mkdir()
     (folder / "test_batch.bin").write_bytes(bytes(3073))
-    with pytest.raises(InputFileError, match=r"data_batch_2\.bin"):
+    with pytest.raises(InputFileError, match=r"data_batch_2\.bin is a folder, not a file\. Move .*-bin away and get"):
         data.cifar10(root=tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_a_class_that_does_not_occur(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"classes": ("cat", "cow")}, "no class 'cow': choose two of airplane, automobile"),
+        ({"classes": ("cat", "cow")}, "no class 'cow' in CIFAR-10: choose two of airplane, automobile"),
         ({"classes": ("cat", 3)}, "cat twice"),
         ({"classes": ("cat", 10)}, "no class 10"),
         ({"grid": (33, 1)}, "patches down"),

@@ -74,7 +74,7 @@ def test_whole_images():
     [
         ({"classes": (3, 3)}, "got 3 twice"),
         ({"classes": (3, "3")}, "got 3 twice"),
-        ({"classes": (3, 10)}, "no class 10: choose two of 0, 1, 2"),
+        ({"classes": (3, 10)}, "no class 10 in the digits: choose two of 0, 1, 2"),
         ({"classes": (3, True)}, "no class True"),
         ({"classes": ("three", 8)}, "no class 'three'"),
         ({"classes": (3,)}, "two classes"),

@@ -1,5 +1,7 @@
 import importlib.util
+import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -145,9 +147,37 @@ def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
         environment.make_environment()
 
 
-def test_two_at_a_time(tmp_path):
-    with environment.locked(tmp_path, RuntimeError("busy")):  # noqa: SIM117
-        with pytest.raises(RuntimeError, match="busy"), environment.locked(tmp_path, RuntimeError("busy")):
-            pass
-    with environment.locked(tmp_path, RuntimeError("still busy")):
-        pass
+@pytest.mark.parametrize("program", ["true", "echo"])
+def test_what_is_no_python_does_not_pass_for_one(monkeypatch, program):
+    path = shutil.which(program)
+    monkeypatch.setenv("COLLEGIUM_BLENDER", path)
+    with pytest.raises(BackendError, match=f"COLLEGIUM_BLENDER names {path}, which cannot import bpy: "):
+        environment.find_environment()
+
+
+def test_how_far_the_fetching_has_come_is_seen_by_what_grows(monkeypatch, pip, tmp_path):
+    pip("#" * 5000)
+    seen = []
+
+    class Bar:
+        completed = 0
+
+        def move_to(self, completed):
+            seen.append(completed)
+            Bar.completed = completed
+
+    @contextmanager
+    def progress(label, total, **_):
+        assert (label, total) == ("fetching Blender", 1342e6)
+        yield Bar()
+
+    monkeypatch.setattr(environment, "progress", progress)
+    wait = environment.wait
+    monkeypatch.setattr(environment, "wait", lambda running, timeout: wait(running, timeout=0.001))
+    home = environment.make_environment().parent.parent
+    assert seen == sorted(seen)
+    assert seen[0] > 0
+    assert not (home / "tmp").exists()
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "file").write_bytes(bytes(7))
+    assert environment._bytes_in(tmp_path / "some") == 7

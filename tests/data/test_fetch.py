@@ -8,6 +8,7 @@ import time
 import pytest
 
 from collegium import data
+from collegium.data import folders
 from collegium.data.fetch import already_there, fetch_cifar10
 from collegium.errors import DataError, InputFileError
 from serving import Answer, serve
@@ -69,20 +70,54 @@ def test_a_bad_archive_with_the_right_checksum_is_still_not_trusted(tmp_path, en
 
 
 def test_what_is_there_is_left_alone(tmp_path):
-    folder = write_cifar(tmp_path)
-    with serve(ARCHIVE) as site, pytest.raises(DataError, match=r"something else already \(a part.*45 of 60000.*--to"):
+    write_cifar(tmp_path)
+    with (
+        serve(ARCHIVE) as site,
+        pytest.raises(DataError, match=r"something else already \(45 images.*60000\).*move it away.*--to"),
+    ):
         fetch_cifar10(tmp_path, site.url, DIGEST)
     assert site.asked == []
     assert already_there(tmp_path) is None  # not the official set
-    assert already_there(tmp_path, DIGEST).folder == folder  # but a sound one
-    (folder / "test_batch.bin").write_bytes(b"")
-    assert already_there(tmp_path, DIGEST) is None
 
 
 def test_nowhere_to_put_it(tmp_path):
     (tmp_path / "file").write_text("")
-    with serve(ARCHIVE) as site, pytest.raises(DataError, match="cannot make the folder"):
+    with serve(ARCHIVE) as site, pytest.raises(DataError, match="is a file: name the folder"):
         fetch_cifar10(tmp_path / "file", site.url, DIGEST)
+    with serve(ARCHIVE) as site, pytest.raises(DataError, match="cannot write into the folder"):
+        fetch_cifar10(tmp_path / "file" / "below", site.url, DIGEST)
+
+
+def test_two_at_a_time(tmp_path):
+    with serve(ARCHIVE) as site:
+        with folders.locked(tmp_path, RuntimeError()), pytest.raises(DataError, match="another process is fetching"):
+            fetch_cifar10(tmp_path, site.url, DIGEST)
+        assert site.asked == []
+        fetch_cifar10(tmp_path, site.url, DIGEST)
+
+
+def test_what_a_killed_run_left_is_swept_away(tmp_path):
+    (tmp_path / ".cifar-10-batches-bin-abc" / "cifar-10-batches-bin").mkdir(parents=True)
+    with serve(ARCHIVE) as site:
+        fetch_cifar10(tmp_path, site.url, DIGEST)
+    assert names(tmp_path) == ["cifar-10-batches-bin"]
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_a_refused_archive_stays_only_with_those_who_brought_it(tmp_path, brought):
+    evil = tar_gz([("../evil", b"x")])
+    if brought:
+        (tmp_path / "cifar-10-binary.tar.gz").write_bytes(evil)
+    with serve(evil) as site, pytest.raises(InputFileError, match="evil"):
+        fetch_cifar10(tmp_path, site.url, hashlib.sha256(evil).hexdigest())
+    assert names(tmp_path) == (["cifar-10-binary.tar.gz"] if brought else [])
+
+
+def test_an_archive_that_may_not_be_read(tmp_path, forbid):
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(ARCHIVE)
+    forbid(tmp_path / "cifar-10-binary.tar.gz")
+    with serve(ARCHIVE) as site, pytest.raises(InputFileError, match=r"tar\.gz: Permission denied"):
+        fetch_cifar10(tmp_path, site.url, DIGEST)
 
 
 def test_ctrl_c_leaves_a_part_to_go_on_from(tmp_path):

@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from collegium.data import cifar10, modelnet
 from collegium.data.inventory import take_stock
-from collegium.errors import DataError
+from collegium.errors import DataError, InputFileError
 from tiny_data import CIFAR_FILES, cifar_file, real_data, write_cifar, write_png, write_views
 
 INVENTORY = sys.modules["collegium.data.inventory"]
@@ -42,7 +43,7 @@ def test_a_part_of_cifar(tmp_path, thorough):
         "test": {"airplane": 1, "cat": 7, "dog": 2},
     }
     assert (stock.folder, stock.problems, stock.complete) == (folder, (), False)
-    assert stock.remark == "a part of the official set: 45 of 60000 images"
+    assert stock.remark == "45 images; the official set has 60000"
     assert stock.largest_n0 == (20, "cat", "dog")
 
 
@@ -92,7 +93,7 @@ def test_every_bad_view_is_named(tmp_path):
     (folder / "night_stand/train/night_stand_0000/11.png").unlink()
     shutil.rmtree(folder / "night_stand/test")
     stock = take_stock("modelnet", tmp_path, thorough=True)
-    for problem, name in zip(stock.problems, ["04.png", "07.png", "11.png", "night_stand/test"], strict=True):
+    for problem, name in zip(stock.problems, ["night_stand/test", "04.png", "07.png", "11.png"], strict=True):
         assert name in problem
     assert stock.counts == {"train": {"dresser": 1, "night_stand": 1}, "test": {"dresser": 1}}
     assert len(take_stock("modelnet", tmp_path).problems) == 2  # a quick look sees what is missing
@@ -117,3 +118,34 @@ def test_real_views():
     }
     assert stock.problems == ()
     assert stock.largest_n0 == (390, "dresser", "night_stand")
+
+
+@pytest.mark.parametrize(
+    "closed", ["cifar-10-batches-bin", "modelnet-views", "modelnet-views/dresser", "modelnet-views/dresser/train"]
+)
+def test_what_may_not_be_read_is_named(tmp_path, forbid, closed):
+    write_cifar(tmp_path)
+    write_views(tmp_path)
+    name = "cifar10" if closed.startswith("cifar") else "modelnet"
+    forbid(tmp_path / closed)
+    stock = take_stock(name, tmp_path)
+    assert stock.found
+    [problem] = stock.problems
+    assert problem.startswith(f"{tmp_path / closed}")
+    assert problem.endswith(": Permission denied")
+    with pytest.raises(InputFileError, match=r"Permission denied"):
+        {"cifar10": cifar10, "modelnet": modelnet}[name](root=tmp_path)
+
+
+def test_an_object_that_may_not_be_read_is_named_and_the_others_counted(tmp_path, forbid):
+    closed = write_views(tmp_path) / "dresser/train/dresser_0001"
+    forbid(closed)
+    stock = take_stock("modelnet", tmp_path)
+    assert stock.problems == (f"{closed}: Permission denied",)
+    assert stock.counts["train"] == {"dresser": 2, "night_stand": 3}
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, forbid):
+    closed = write_cifar(tmp_path) / "data_batch_2.bin"
+    forbid(closed)
+    assert take_stock("cifar10", tmp_path).problems == (f"{closed}: Permission denied",)

@@ -65,33 +65,27 @@ class ImageNetwork(nn.Module):
 
 
 class PatchNetwork(ImageNetwork):
-    """Two 3×3 convolutions, each halved by a maximum, then two fully connected layers."""
+    """Two 3×3 convolutions, the first with stride 2, the second halved by a maximum; two fully connected layers."""
 
     def __init__(
         self, size: tuple[int, int, int], channels: tuple[int, int] = (32, 64), hidden: int = 128, dropout: float = 0.0
     ) -> None:
         height, width, depth = size
         super().__init__(depth)
-        self.first = nn.Conv2d(depth, channels[0], 3, padding=1)
+        self.first = nn.Conv2d(depth, channels[0], 3, stride=2, padding=1)
         self.second = nn.Conv2d(channels[0], channels[1], 3, padding=1)
-        for _ in range(2):
-            height, width = max(height // 2, 1), max(width // 2, 1)
-        self.hidden = nn.Linear(channels[1] * height * width, hidden)
+        places = math.prod(max((side + 1) // 2 // 2, 1) for side in (height, width))
+        self.hidden = nn.Linear(channels[1] * places, hidden)
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(hidden, 2)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.permute(0, 3, 1, 2)
+        x = self.second(F.relu(self.first(x.permute(0, 3, 1, 2))))
         # The maximum and the ramp commute; in this order the ramp has a quarter of the work.
-        x = F.relu(_halve(self.first(x)))
-        x = F.relu(_halve(self.second(x)))
+        x = F.relu(F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3]))))
         logits: Tensor = self.head(self.dropout(F.relu(self.hidden(x.flatten(1)))))
         return logits
-
-
-def _halve(x: Tensor) -> Tensor:
-    return F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3])))
 
 
 class PixelNetwork(ImageNetwork):

@@ -229,7 +229,7 @@ class _Family(TorchModel):
 
 
 class PatchCNN(_Family):
-    """Two 3×3 convolutions with maximum pooling, then two fully connected layers; any image size.
+    """Two 3×3 convolutions (stride 2, then maximum pooling), then two fully connected layers; any image size.
 
     The paper's CIFAR-10 agents, and, on the full image, its central oracle. Sizes are our choice.
     """

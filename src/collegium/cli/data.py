@@ -72,7 +72,7 @@ def check(
     if problems:
         count = "one thing is" if len(problems) == 1 else f"{len(problems)} things are"
         bad = " and ".join(stock.name for stock in stocks if stock.problems)
-        raise InputFileError(f"{count} not as it should be in {bad}: move what is damaged away and get it again")
+        raise InputFileError(f"{count} wrong with {bad}: move what is damaged away and get it again")
 
 
 @app.command()

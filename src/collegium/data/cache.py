@@ -69,4 +69,4 @@ def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _checksum(array: NDArray[Any]) -> bytes:
-    return zlib.crc32(np.ascontiguousarray(array)).to_bytes(4)
+    return zlib.crc32(np.ascontiguousarray(array).data).to_bytes(4)

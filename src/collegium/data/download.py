@@ -155,7 +155,7 @@ def _ask(remote: Remote, part: Path, timeout: float, bar: Bar) -> bool:
                 return True
             _discard(part)
             raise _Cut("the server has a shorter file than what came before")
-        said = f"the server answers {answer.status} {str(answer.reason).strip().partition(chr(10))[0]}"
+        said = f"the server answers {answer.status} {_first_line(answer.reason)}"
         if answer.status in _PASSING:
             raise _Cut(said)
         raise DataError(f"cannot download {remote.url}: {said}")
@@ -226,6 +226,11 @@ def _read_note(part: Path) -> dict[str, Any]:
 def _discard(part: Path) -> None:
     part.unlink(missing_ok=True)
     _note(part).unlink(missing_ok=True)
+
+
+def _first_line(reason: object) -> str:
+    """Of a redirection that leads in a circle there are three."""
+    return str(reason).strip().partition("\n")[0].rstrip(".")
 
 
 def _plain(problem: object) -> str:

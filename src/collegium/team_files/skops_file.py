@@ -42,8 +42,10 @@ def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Colle
     try:
         parts = skops.io.loads(data, trusted=list(trusted))
         model = SklearnModel(parts.pop("estimator"), **settings)
-        if parts:
-            model.estimator_, model.unit_ = parts.pop("estimator_"), float(parts.pop("unit_"))
+        if "estimator_" in parts:
+            model.estimator_ = parts["estimator_"]
+        if "unit_" in parts:
+            model.unit_ = float(parts["unit_"])
         score_method(model._used)
         model._check_classes()
     except Warning:
