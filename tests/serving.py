@@ -14,6 +14,7 @@ class Answer:
     cut: int | None = None  # bytes after which the connection breaks
     ranges: bool = True  # whether pieces are known
     status: int | None = None  # instead of an answer
+    location: bool = False  # with that status, leads to where one is already
     length: bool = True  # whether it says how much comes
     shift: int = 0  # sends another piece than the one asked for
     keeps_range: bool = False  # sends a piece although the file has changed
@@ -45,6 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
             site.body, site.etag = answer.swap
         if answer.status is not None:
             self.send_response(answer.status)
+            if answer.location:
+                self.send_header("Location", site.url)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

@@ -353,7 +353,7 @@ def test_images_learned_in_bytes_may_come_as_floats_with_gaps():
 
 def test_models_that_mean_different_classes_are_refused():
     named = [GaussianNB().fit(VIEWS[0], np.where(Y, "dog", other)) for other in ("cat", "eel", "cat")]
-    with pytest.raises(ModelError, match=r"agent 'b' knows the classes \['dog', 'eel'\], while agent 'a' knows \['cat', 'dog'\]"):
+    with pytest.raises(ModelError, match=r"agent 'b' knows the classes \['dog', 'eel'\], while agent 'a'"):
         Team.from_fitted(list(zip("abc", named, strict=True)), RING, center=False)
     same = [("a", named[0]), ("b", named[2]), ("c", lambda view: view[:, 0])]
     assert Team.from_fitted(same, RING, center=False).classes_.tolist() == ["cat", "dog"]

@@ -1,5 +1,8 @@
 import hashlib
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -35,7 +38,7 @@ def test_list_what_there_is(cli, unset, tmp_path, monkeypatch):
     write_views(tmp_path)
     monkeypatch.setenv("COLLEGIUM_DATA", str(tmp_path))
     shown = cli("data", "list").out
-    for words in ("20 × cat", "3 × dresser, 3 × night_stand", "45 of 60000 images", str(tmp_path)):
+    for words in ("20 × cat", "3 × dresser, 3 × night_stand", "45 images; the official set has 60000", str(tmp_path)):
         assert words in shown.replace("\n", "")
     assert "not found" not in shown
     digits, cifar, views = json.loads(cli("data", "list", "--json").out)
@@ -51,7 +54,7 @@ def test_check_says_what_is_good(cli, unset, tmp_path):
     write_cifar(tmp_path)
     write_views(tmp_path, size=224, train=2, test=1)
     shown = cli("data", "check", "--data", tmp_path).out
-    assert "a part of the official set: 45 of 60000 images" in shown
+    assert "45 images; the official set has 60000" in shown
     assert "train: 5 × airplane, 20 × cat, 10 × dog" in shown
     assert "N_0 = 20 (cat and dog)" in shown
     assert "N_0 = 4 (dresser and night_stand)" in shown
@@ -62,17 +65,32 @@ def test_check_names_what_is_bad(cli, unset, tmp_path):
     for i in (1, 2, 3):
         (folder / f"data_batch_{i}.bin").write_bytes(b"short")
     answer = cli("data", "check", "cifar10", "--data", tmp_path, code=2)
-    assert answer.err.startswith("collegium: ")
-    assert all(f"data_batch_{i}.bin has 5 bytes" in answer.err for i in (1, 2, 3))
+    *each, last = answer.err.splitlines()
+    assert [line.partition(" has 5 bytes")[0] for line in each] == [f"{folder}/data_batch_{i}.bin" for i in (1, 2, 3)]
+    assert last == "collegium: 3 things are wrong with cifar10: move what is damaged away and get it again"
     assert "test: 1 × airplane, 7 × cat, 2 × dog" in answer.out
+    assert "data_batch" not in answer.out
 
 
-def test_check_names_only_the_first_of_many(cli, unset, tmp_path):
+def test_check_names_all_of_many_in_json_too(cli, unset, tmp_path):
     views = write_views(tmp_path, size=4, train=1, test=1)
-    answer = cli("data", "check", "modelnet", "--data", tmp_path, code=2)
-    assert f"{views}/dresser/train/dresser_0000/00.png is 4×4 pixels" in answer.err
-    assert "and 43 more" in answer.err
-    assert "05.png" not in answer.err
+    answer = cli("data", "check", "modelnet", "--data", tmp_path, "--json", code=2)
+    [facts] = json.loads(answer.out)
+    assert len(facts["problems"]) == 48
+    assert facts["problems"][0] == f"{views}/dresser/train/dresser_0000/00.png is 4×4 pixels, not 224×224"
+    assert answer.err.splitlines()[:-1] == facts["problems"]
+
+
+def test_list_shows_the_whole_name_of_what_is_bad(unset, tmp_path):
+    folder = write_cifar(tmp_path)
+    (folder / "test_batch.bin").write_bytes(b"short")
+    for columns in ("80", "200"):
+        script = "from collegium.cli.app import main; main()"
+        environment = os.environ | {"COLUMNS": columns}
+        command = [sys.executable, "-c", script, "data", "list", "--data", tmp_path]
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        remark = "".join(line.split("│")[4].strip() for line in shown.splitlines() if line.count("│") == 5)
+        assert "test_batch.binhas5bytes" in remark.replace(" ", "")
 
 
 def test_check_of_what_is_missing(cli, unset, tmp_path):
@@ -83,12 +101,13 @@ def test_check_of_what_is_missing(cli, unset, tmp_path):
 
 def test_fetch(cli, unset, tmp_path, monkeypatch):
     with serve(ARCHIVE) as site:
-        new = tmp_path / "new"
-        command = ("data", "fetch", "cifar10", "--to", new, "--url", site.url, "--sha256", DIGEST)
+        new = tmp_path / "new ü"
+        monkeypatch.chdir(tmp_path)
+        command = ("data", "fetch", "cifar10", "--to", new.name, "--url", site.url, "--sha256", DIGEST)
         shown = cli(*command).out
-        assert f"{new}/cifar-10-batches-bin: a part of the official set: 12 of 60000 images" in shown
-        assert f"export COLLEGIUM_DATA={new}" in shown
-        assert "nothing to do" in cli(*command).out
+        assert f"{new.name}/cifar-10-batches-bin: 12 images; the official set has 60000" in shown
+        assert f"export COLLEGIUM_DATA='{new}'" in shown
+        assert "12 images; the official set has 60000): move it away" in cli(*command, code=2).err
         assert len(site.asked) == 1
         monkeypatch.setenv("COLLEGIUM_DATA", str(tmp_path / "set"))
         shown = cli("data", "fetch", "cifar10", "--url", site.url, "--sha256", DIGEST).out
@@ -114,10 +133,15 @@ def test_fetch_refuses(cli, unset, tmp_path):
     assert "address" in cli("data", "fetch", "cifar10", "--to", tmp_path, "--url", "file:///etc/passwd", code=2).err
 
 
+def test_blender_goes_where_it_belongs(cli, tmp_path):
+    for option in (("--to", tmp_path), ("--url", "http://host/a"), ("--sha256", "0" * 64)):
+        assert "COLLEGIUM_CACHE" in cli("data", "fetch", "blender", *option, code=2).err
+
+
 @pytest.mark.data
 def test_real_data(cli):
     real_data("cifar-10-batches-bin")
     shown = cli("data", "check", "cifar10").out
-    assert "a part of the official set: 12000 of 60000 images" in shown
+    assert "12000 images; the official set has 60000" in shown
     assert "N_0 = 10000 (cat and dog)" in shown
     assert "something else already" in cli("data", "fetch", "cifar10", code=2).err

@@ -28,19 +28,19 @@ def test_render_then_nothing_is_left_to_do(cli, meshes, tmp_path):
     out = tmp_path / "views"
     assert (
         cli("data", "render", meshes, "--to", out, *SMALL).out
-        == f"{out}: 2 objects have all 12 views, 24 of them new\n"
+        == f"{out}: 2 objects have all 12 views; 24 views are new\n"
     )
     assert sorted(os.listdir(out / "chair/train/a")) == [f"{k:02}.png" for k in range(12)]
     (out / "chair/train/a/07.png").unlink()
-    assert "2 objects have all 12 views, 1 of them new" in cli("data", "render", meshes, "--to", out, *SMALL).out
-    assert "12 views, 0 of them new" in cli("data", "render", meshes, "--to", out, *SMALL).out
-    assert "12 views, 24 of them new" in cli("data", "render", meshes, "--to", out, *SMALL, "--overwrite").out
+    assert "2 objects have all 12 views; one view is new" in cli("data", "render", meshes, "--to", out, *SMALL).out
+    assert "12 views; 0 views are new" in cli("data", "render", meshes, "--to", out, *SMALL).out
+    assert "12 views; 24 views are new" in cli("data", "render", meshes, "--to", out, *SMALL, "--overwrite").out
 
 
 def test_views_elevation_and_one_mesh(cli, meshes, tmp_path):
     arguments = ("--to", tmp_path / "out", "--views", "2", "--elevation", "-10", "--workers", "1", *SMALL)
     shown = cli("data", "render", meshes / "chair/train/a.off", *arguments).out
-    assert "one object has all 2 views, 2 of them new" in shown
+    assert "one object has all 2 views; 2 views are new" in shown
     assert sorted(os.listdir(tmp_path / "out/chair/train/a")) == ["00.png", "01.png"]
     assert (
         "was rendered with views 2, elevation -10.0"
@@ -52,11 +52,10 @@ def test_a_bad_mesh_is_named_after_the_others_are_done(cli, meshes, tmp_path):
     for i in range(7):
         (meshes / f"chair/train/bad{i}.off").write_text(SQUARE[:-10])
     answer = cli("data", "render", meshes, "--to", tmp_path / "out", *SMALL, code=2)
-    assert "2 objects have all 12 views, 24 of them new" in answer.out
-    assert "bad0.off is truncated" in answer.err
-    assert "bad4.off is truncated" in answer.err
-    assert "bad5.off" not in answer.err
-    assert answer.err.endswith("; and 2 more\n")
+    assert "2 objects have all 12 views; 24 views are new" in answer.out
+    *each, last = answer.err.splitlines()
+    assert [line.partition(" is truncated")[0][-8:] for line in each] == [f"bad{i}.off" for i in range(7)]
+    assert last == "collegium: 7 meshes were not rendered: see above"
 
 
 @pytest.mark.parametrize(
@@ -90,4 +89,4 @@ def test_fetching_blender_is_announced(cli, meshes, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "make_environment", lambda: tmp_path / "fake-blender")
     answer = cli("data", "render", meshes, "--to", tmp_path / "out", *SMALL)
     assert "fetching about 400 MB" in answer.err
-    assert "24 of them new" in answer.out
+    assert "24 views are new" in answer.out

@@ -40,7 +40,14 @@ def test_what_is_expected_is_unpacked(place):
     assert [one.name for one in place.iterdir()] == ["set"]
 
 
+def test_names_that_begin_here_are_the_same_names(place):
+    here = [entry(".", tarfile.DIRTYPE), entry("./set", tarfile.DIRTYPE)]
+    run(place, tar_gz([*here, *((f"./{name}", content) for name, content in GOOD)]))
+    assert sorted(one.name for one in (place / "set").iterdir()) == ["a.bin", "b.bin"]
+
+
 EVIL = {
+    "./../evil": ("./../evil", b"x"),
     "../evil": ("../evil", b"x"),
     "set/../../evil": ("set/../../evil", b"x"),
     "set/../a.bin": ("set/../a.bin", b"x"),

@@ -66,6 +66,7 @@ def test_take_refuses(rows):
         ({"class_names": ("cat", "dog", "cow")}, "two different classes"),
         ({"class_names": "ab"}, "list of names"),
         ({"agent_names": ("left",)}, "2 views need as many agent names, got 1"),
+        ({"agent_names": ("left", "left")}, "must differ from one another; got 'left'"),
         ({"items": ["a"]}, "5 items need as many names, got 1"),
     ],
 )
@@ -84,3 +85,13 @@ def test_labels_cannot_be_changed_and_mapped_views_stay_mapped(tmp_path):
         one.y[0] = -1
     given[0] = -1
     assert one.y[0] == 1
+
+
+def test_views_are_a_list_that_cannot_be_written_to():
+    given = np.zeros(5)
+    one = dataset(views=(given, np.zeros((5, 2))))
+    assert isinstance(one.views, list)
+    for view in one.views:
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 1
+    given[0] = 1  # whose it is, may

@@ -61,6 +61,28 @@ def test_a_cut_in_a_download_of_unknown_length_is_noticed_by_the_known_size(path
     assert ranges(site) == [None, "bytes=400000-"]
 
 
+def test_a_cut_in_a_download_of_unknown_length_is_kept(path):
+    with serve(BODY, plan=[Answer(cut=400_000, length=False)]) as site:
+        with pytest.raises(DataError, match=r"cut off, or not the file expected: 400000 bytes .* kept: run"):
+            get(site, path)
+        get(site, path)
+    assert path.read_bytes() == BODY
+    assert ranges(site) == [None, "bytes=400000-"]
+
+
+def test_every_byte_is_progress(path):
+    with serve(BODY, plan=[Answer(cut=10)] * 3 * FRUITLESS) as site:
+        get(site, path, pause=0)
+    assert path.read_bytes() == BODY
+    assert len(site.asked) == 1 + 3 * FRUITLESS
+
+
+def test_a_redirection_in_a_circle_is_one_line(path):
+    circle = serve(BODY, plan=[Answer(status=301, location=True)] * 20)
+    with circle as site, pytest.raises(DataError, match=r"the server answers 301 .*infinite loop$"):
+        get(site, path)
+
+
 def test_a_server_that_knows_no_pieces_sends_all_again(path):
     with serve(BODY, plan=[Answer(cut=400_000), Answer(ranges=False)]) as site:
         get(site, path)

@@ -59,13 +59,13 @@ def test_no_home_at_all(monkeypatch, no_data, tmp_path):
 
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    with pytest.raises(DataError, match="no home folder here: set COLLEGIUM_DATA$"):
+    with pytest.raises(DataError, match=r"no home folder here: set COLLEGIUM_DATA$"):
         folders.places()
     monkeypatch.setenv("COLLEGIUM_DATA", str(tmp_path))
     assert folders.places() == [tmp_path]
     assert folders.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("COLLEGIUM_CACHE")
-    with pytest.raises(DataError, match="no home folder here: set COLLEGIUM_CACHE$"):
+    with pytest.raises(DataError, match=r"no home folder here: set COLLEGIUM_CACHE$"):
         folders.cache_folder()
 
 

@@ -1,12 +1,14 @@
 import os
 import shutil
 import sys
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from collegium import data
+from collegium.data import cache
 from collegium.errors import DataError, InputFileError
 from tiny_data import real_data, write_png, write_views
 
@@ -92,22 +94,21 @@ def test_whatever_changes_the_pixels_has_them_decoded_again(views, decoded, chan
         assert (train.views[5][1] == 9).all()
 
 
-@pytest.mark.parametrize("harm", ["truncate", "extend", "empty", "foreign", "shape", "type", "order"])
+@pytest.mark.parametrize("harm", ["truncate", "extend", "empty", "foreign", "byte", "shape", "type", "order"])
 def test_a_damaged_cache_is_made_again(views, decoded, tmp_path, harm):
     right, _ = load(views)
     pixels = np.array(right.views[7])
     for file in (tmp_path / "cache").glob("*.npy"):
         content, cube = file.read_bytes(), np.load(file)
         file.unlink()
-        if harm == "shape":
-            np.save(file, cube[:, 1:])
-        elif harm == "type":
-            np.save(file, cube.astype(np.int8))
-        elif harm == "order":
-            np.save(file, np.asfortranarray(cube))
+        others = {"shape": cube[:, 1:], "type": cube.astype(np.int8), "order": np.asfortranarray(cube)}
+        if harm in others:
+            cache.keep(file, others[harm])
         else:
+            flipped = bytearray(content)
+            flipped[-100] ^= 1
             changed = {"truncate": content[:-1], "extend": content + b"x", "empty": b"", "foreign": b"x" * len(content)}
-            file.write_bytes(changed[harm])
+            file.write_bytes((changed | {"byte": flipped})[harm])
     before = len(decoded)
     again, _ = load(views)
     np.testing.assert_array_equal(again.views[7], pixels)
@@ -141,6 +142,24 @@ def test_an_interruption_leaves_nothing_behind(views, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         load(views)
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_what_a_killed_run_left_in_the_cache_is_swept_away(views, tmp_path):
+    (tmp_path / "cache").mkdir()
+    for name, age in (("old.tmp", 7200), ("new.tmp", 0)):
+        (tmp_path / "cache" / name).touch()
+        os.utime(tmp_path / "cache" / name, (time.time() - age,) * 2)
+    load(views)
+    assert [file.name for file in (tmp_path / "cache").glob("*.tmp")] == ["new.tmp"]  # somebody may be writing it
+
+
+def test_what_file_managers_leave_is_passed_over(views):
+    right, _ = load(views)
+    for place in ("", "dresser", "dresser/train", "dresser/train/dresser_0001"):
+        for name in (".DS_Store", "._00.png", "Thumbs.db"):
+            (views / place / name).write_bytes(b"x")
+        (views / place / "__MACOSX").mkdir()
+    assert load(views)[0].items == right.items
 
 
 def test_a_missing_view(views):

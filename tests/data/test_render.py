@@ -1,8 +1,10 @@
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from collegium.errors import BackendError, DataError, InputFileError
 from fake_blender import broken_blender, fake_blender
 
 SMALL = Settings(views=3, size=8, samples=1)
+OTHER = Settings(views=3, elevation=20, size=8, samples=2)
 SQUARE = "OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n"
 
 
@@ -169,11 +172,96 @@ def test_overwrite(tmp_path, meshes):
 def test_views_of_other_settings_are_not_mixed(tmp_path, meshes):
     source, out = meshes("a"), tmp_path / "out"
     render(source, out, SMALL)
-    with pytest.raises(DataError, match=r"was rendered with elevation 30.0, samples 1: choose another folder"):
-        render(source, out, Settings(views=3, elevation=20, size=8, samples=2), overwrite=True)
-    (out / "rendering.json").write_text("{}")
+    with pytest.raises(DataError, match=r"was rendered with elevation 30.0, samples 1: choose another .* --overwrite"):
+        render(source, out, OTHER)
+    (out / "rendering.json").write_text('{"views": "many"}')
     with pytest.raises(InputFileError, match=r"rendering\.json is damaged"):
         render(source, out, SMALL)
+
+
+def test_other_settings_may_overwrite_everything_but_not_a_part(tmp_path, meshes):
+    source, out = meshes("a", "b"), tmp_path / "out"
+    render(source, out, SMALL)
+    with pytest.raises(DataError, match=r"remove .*chair/train/b, which is not among these meshes"):
+        render(source / "chair/train/a.off", out, OTHER, overwrite=True)
+    assert render(source, out, OTHER, overwrite=True).rendered == 6
+    assert render(source, out, OTHER).rendered == 0
+    assert json.loads((out / "rendering.json").read_text()) == asdict(OTHER)
+
+
+def test_a_part_is_overwritten_and_the_rest_left_alone(tmp_path, meshes):
+    source, out = meshes("a", "b"), tmp_path / "out"
+    render(source, out, SMALL)
+    before = times(out)
+    assert render(source / "chair/train/a.off", out, SMALL, overwrite=True).rendered == 3
+    after = times(out)
+    assert {name[:13] for name in after if after[name] != before[name]} == {"chair/train/a"}
+    assert render(source, out, SMALL).rendered == 0
+
+
+def test_an_interrupted_overwriting_is_gone_on_with(tmp_path, meshes):
+    source, out = meshes("a", "full"), tmp_path / "out"
+    (source / "chair/train/full.off").rename(source / "chair/train/z.off")
+    render(source, out, SMALL)
+    (source / "chair/train/z.off").rename(source / "chair/train/full.off")
+    (out / "chair/train/z").rename(out / "chair/train/full")
+    before = times(out)
+    with pytest.raises(InputFileError, match="No space left"):
+        render(source, out, OTHER, overwrite=True, workers=1)
+    assert times(out)["chair/train/full/00.png"] == before["chair/train/full/00.png"]  # nothing was taken away
+    (source / "chair/train/full.off").rename(source / "chair/train/z.off")
+    (out / "chair/train/full").rename(out / "chair/train/z")
+    assert render(source, out, OTHER, overwrite=True).rendered == 3
+    assert render(source, out, OTHER, overwrite=True).rendered == 6
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_nothing_is_lost_or_promised_where_there_is_no_blender(tmp_path, meshes, monkeypatch, overwrite):
+    source, out = meshes("a"), tmp_path / "out"
+    blender = os.environ["COLLEGIUM_BLENDER"]
+    monkeypatch.setenv("COLLEGIUM_BLENDER", "/absent")
+    with pytest.raises(BackendError):
+        render(source, out, OTHER, overwrite=overwrite)
+    monkeypatch.setenv("COLLEGIUM_BLENDER", blender)
+    assert render(source, out, SMALL).rendered == 3  # those of the attempt bind nobody
+    before = times(out)
+    monkeypatch.setenv("COLLEGIUM_BLENDER", "/absent")
+    with pytest.raises(BackendError):
+        render(source, out, SMALL, overwrite=True)
+    assert times(out) == before
+
+
+def test_views_nobody_knows_the_settings_of(tmp_path, meshes):
+    source, out = meshes("a", "b"), tmp_path / "out"
+    render(source / "chair/train/a.off", out, SMALL)
+    (out / "rendering.json").unlink()
+    before = times(out)
+    for other, says in ((Settings(views=3, size=9, samples=1), "size 8"), (Settings(views=4, size=8), "views 3")):
+        with pytest.raises(DataError, match=f"was rendered with {says}: choose another"):
+            render(source, out, other)
+    assert times(out) == before
+    assert render(source, out, SMALL).rendered == 3
+    assert not (out / "rendering.json").exists()  # nobody knows
+    assert render(source, out, OTHER, overwrite=True).rendered == 6
+    assert json.loads((out / "rendering.json").read_text()) == asdict(OTHER)
+
+
+def test_a_whole_view_of_another_size_is_not_missing(tmp_path, meshes):
+    source, out = meshes("a"), tmp_path / "out"
+    render(source, out, SMALL)
+    foreign = out / "chair/train/a/01.png"
+    Image.new("L", (9, 9)).save(foreign)
+    content = foreign.read_bytes()
+    with pytest.raises(InputFileError, match=r"01\.png is 9×9 pixels, not 8×8: it was not rendered here"):
+        render(source, out, SMALL)
+    assert foreign.read_bytes() == content
+
+
+def test_blender_is_not_imported_here(tmp_path):
+    (tmp_path / "bpy.py").write_text("raise ImportError('libXi.so.6: cannot open shared object file')")
+    code = "import collegium.cli.app, collegium.data.render, sys; sys.exit('bpy' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_bad_meshes_are_named_and_the_others_rendered(tmp_path, meshes):
@@ -194,12 +282,18 @@ def test_a_dying_blender_takes_only_its_object_along(tmp_path, meshes, fate, cau
     assert outcome.objects == 3
     assert outcome.rendered == 10
     [problem] = outcome.problems
-    assert problem == f"{tmp_path}/meshes/chair/train/{fate}.off was not rendered, Blender died of it: {cause}"
+    assert problem == f"{tmp_path}/meshes/chair/train/{fate}.off was not rendered, Blender died of it twice: {cause}"
     assert (tmp_path / f"out/chair/train/{fate}/00.png").exists()
 
 
+def test_a_blender_that_somebody_kills_is_replaced(tmp_path, meshes):
+    outcome = render(meshes("a", "once", "z"), tmp_path / "out", SMALL, workers=1)
+    assert (outcome.objects, outcome.rendered, outcome.problems) == (3, 9, ())
+    assert len(processes(tmp_path)) == 2
+
+
 def test_a_blender_that_always_dies_is_given_up(tmp_path, meshes):
-    with pytest.raises(BackendError, match="died 5 times in a row: Segments are at fault"):
+    with pytest.raises(BackendError, match="died of 5 objects in a row: Segments are at fault"):
         render(meshes(*(f"dies{i}" for i in range(9))), tmp_path / "out", SMALL, workers=1)
     assert len(list((tmp_path / "out/chair/train").iterdir())) == 5
 
