@@ -20,7 +20,7 @@ from collegium.errors import ModelError
 
 
 def channels_last(view: NDArray[Any]) -> NDArray[Any]:
-    """Images as (n, height, width, channels), whichever way round they came."""
+    """Images as (n, height, width, channels); channels first are recognised by a last axis of more than four."""
     shape = view.shape
     if len(shape) == 3:
         return view[..., None]
