@@ -23,24 +23,12 @@ def test_demo_prints_the_table_and_draws(cli, tmp_path):
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_patches_are_a_partition_of_the_images():
-    from sklearn.datasets import load_digits
-
-    views, y = demo._patches()
-    assert [view.shape[1] for view in views] == [9, 9, 6, 9, 9, 6, 6, 6, 4]
-    digits = load_digits()
-    wanted = np.isin(digits.target, (3, 8))
-    np.testing.assert_allclose(sum(view.sum(axis=1) for view in views), digits.images[wanted].sum(axis=(1, 2)) / 16)
-    np.testing.assert_array_equal(y == 1, digits.target[wanted] == 3)
-
-
 def test_talking_helps():
     """After 20 rounds the mean agent beats the best agent alone: the point of it all."""
     from collegium import policy, topology
 
-    views, y = demo._patches()
     network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
-    repetition, _ = demo._repeat(views, y, network, np.random.default_rng(0))
+    repetition, _ = demo._repeat(network, np.random.default_rng(0))
     assert repetition.rounds[20].mean() < repetition.rounds[0].min()
 
 
