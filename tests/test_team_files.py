@@ -495,7 +495,7 @@ def test_neither_saving_nor_loading_pickles(made, builder, tmp_path):
 # What cannot be saved is refused before anything is written
 
 
-def refused(team, folder, error, match, late=False):
+def assert_refused(team, folder, error, match, late=False):
     """Neither the folder is made nor, unless it turns out late, the one it would be in."""
     with pytest.raises(error, match=match):
         team.save(folder / "t" if late else folder / "new" / "t")
@@ -518,13 +518,13 @@ def refused(team, folder, error, match, late=False):
 def test_models_without_a_file(model, match, tmp_path):
     fitted = LogisticRegression().fit(TABLE, SIGNS)
     team = Team.from_fitted([("fine", fitted), ("odd", model)], ring(2), center=False)
-    refused(team, tmp_path, ModelError, match)
+    assert_refused(team, tmp_path, ModelError, match)
 
 
 def test_an_estimator_with_a_lambda(tmp_path):
     pipeline = make_pipeline(FunctionTransformer(lambda X: X * 2), LogisticRegression())
     team = Team([("odd", pipeline)], ring(1)).fit([TABLE], SIGNS)
-    refused(team, tmp_path, ModelError, "agent 'odd': Pipeline cannot be written by skops .*lambda", late=True)
+    assert_refused(team, tmp_path, ModelError, "agent 'odd': Pipeline cannot be written by skops .*lambda", late=True)
 
 
 @pytest.mark.parametrize(
@@ -541,16 +541,16 @@ def test_an_estimator_with_a_lambda(tmp_path):
     ],
 )
 def test_settings_without_a_form(quick, settings, match, tmp_path):
-    refused(quick.set_params(**settings), tmp_path, ModelError, match)
+    assert_refused(quick.set_params(**settings), tmp_path, ModelError, match)
 
 
 def test_a_policy_of_another_size(quick, tmp_path):
-    refused(quick.set_params(policy=ring(2)), tmp_path, PolicyError, "there are 1 agents, but the network has 2")
+    assert_refused(quick.set_params(policy=ring(2)), tmp_path, PolicyError, "there are 1 agents, but the network has 2")
 
 
 def test_numbers_that_json_has_not(quick, tmp_path):
     quick.center_ = np.array([math.inf])
-    refused(quick, tmp_path, ModelError, "center_ holds NaN or infinity")
+    assert_refused(quick, tmp_path, ModelError, "center_ holds NaN or infinity")
 
 
 def test_an_onnx_file_that_is_gone_or_not_alone(tmp_path):
@@ -561,9 +561,11 @@ def test_an_onnx_file_that_is_gone_or_not_alone(tmp_path):
     onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     assert np.isfinite(OnnxModel(path).scores(TABLE)).all()
     (tmp_path / "to").mkdir()
-    refused(team, tmp_path / "to", ModelError, "agent 'a': .*graph.onnx does not run from another folder", late=True)
+    assert_refused(
+        team, tmp_path / "to", ModelError, "agent 'a': .*graph.onnx does not run from another folder", late=True
+    )
     path.unlink()
-    refused(team, tmp_path / "to", InputFileError, "agent 'a': .*graph.onnx: No such file", late=True)
+    assert_refused(team, tmp_path / "to", InputFileError, "agent 'a': .*graph.onnx: No such file", late=True)
 
 
 # Whole or not at all
