@@ -31,6 +31,11 @@ class Model(BaseEstimator):  # type: ignore[misc]
     reports_progress: ClassVar[bool] = False
     """Whether `fit` takes `progress`, a function that is told which part of the training is done."""
 
+    @property
+    def weighs_items(self) -> bool:
+        """Whether `fit` takes `sample_weight`, how much each item counts."""
+        return False
+
     def fit(self, view: View, y: ArrayLike, validation: tuple[View, ArrayLike] | None = None) -> Self:
         """Learn from one view and labels of two classes; the larger label is +1."""
         raise ModelError(f"{type(self).__name__} was fitted elsewhere: use it in Team.from_fitted, or for its scores")
@@ -38,3 +43,12 @@ class Model(BaseEstimator):  # type: ignore[misc]
     def scores(self, view: View) -> Doubles:
         """One finite number per item, shape (n,), positive for +1."""
         raise NotImplementedError
+
+
+def check_weights(weights: ArrayLike, n: int) -> Doubles:
+    """Weights of n items: none negative, scaled so that their mean is 1."""
+    w = np.asarray(weights, np.float64)
+    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.any():
+        raise ModelError(f"sample_weight must be {n} numbers, one per item, none negative and not all 0")
+    scaled: Doubles = w / w.mean()
+    return scaled

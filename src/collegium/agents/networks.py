@@ -38,13 +38,15 @@ def images(view: NDArray[Any]) -> Tensor:
 
 
 class ImageNetwork(nn.Module):
-    """What the families share: standardised images with the channels last."""
+    """What the families share: standardised images with the channels last, and one layer on top of the features."""
 
     shift: Tensor
     scale: Tensor
+    head: nn.Linear
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = nn.Dropout(dropout)
         self.register_buffer("shift", torch.zeros(channels))
         self.register_buffer("scale", torch.ones(channels))
 
@@ -63,6 +65,14 @@ class ImageNetwork(nn.Module):
         """Images (n, height, width, channels) as `forward` takes them."""
         return images(view).sub_(self.shift).mul_(self.scale)
 
+    def features(self, x: Tensor) -> Tensor:
+        """What the last layer sees of prepared images, shape (n, features)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.dropout(self.features(x)))
+        return logits
+
 
 class PatchNetwork(ImageNetwork):
     """Two 3×3 convolutions, the first with stride 2, the second halved by a maximum; two fully connected layers."""
@@ -71,21 +81,20 @@ class PatchNetwork(ImageNetwork):
         self, size: tuple[int, int, int], channels: tuple[int, int] = (32, 64), hidden: int = 128, dropout: float = 0.0
     ) -> None:
         height, width, depth = size
-        super().__init__(depth)
+        super().__init__(depth, dropout)
         self.first = nn.Conv2d(depth, channels[0], 3, stride=2, padding=1)
         self.second = nn.Conv2d(channels[0], channels[1], 3, padding=1)
         places = math.prod(max((side + 1) // 2 // 2, 1) for side in (height, width))
         self.hidden = nn.Linear(channels[1] * places, hidden)
-        self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(hidden, 2)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor) -> Tensor:
+        """The hidden layer."""
         x = self.second(F.relu(self.first(x.permute(0, 3, 1, 2))))
         # The maximum and the ramp commute; in this order the ramp has a quarter of the work.
         x = F.relu(F.max_pool2d(x, (min(2, x.shape[2]), min(2, x.shape[3]))))
-        logits: Tensor = self.head(self.dropout(F.relu(self.hidden(x.flatten(1)))))
-        return logits
+        return F.relu(self.hidden(x.flatten(1)))
 
 
 class PixelNetwork(ImageNetwork):
@@ -95,9 +104,9 @@ class PixelNetwork(ImageNetwork):
         super().__init__(size[2])
         self.head = nn.Linear(math.prod(size), 2)
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.head(x.flatten(1))
-        return logits
+    def features(self, x: Tensor) -> Tensor:
+        """The pixels."""
+        return x.flatten(1)
 
 
 class ResidualNetwork(ImageNetwork):
@@ -116,10 +125,10 @@ class ResidualNetwork(ImageNetwork):
         self.head = nn.Linear(channels[-1], 2)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor) -> Tensor:
+        """The last maps, averaged over all places."""
         x = self.blocks(F.relu(self.stem(x.permute(0, 3, 1, 2))))
-        logits: Tensor = self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
-        return logits
+        return F.adaptive_avg_pool2d(x, 1).flatten(1)
 
 
 class _Residual(nn.Module):
@@ -158,9 +167,8 @@ class MicroNetwork(ImageNetwork):
         height, width, depth = size
         if min(height, width) < self.KERNEL:
             raise ModelError(f"MicroCNN needs images of at least 7×7 pixels, got {height}×{width}")
-        super().__init__(depth)
+        super().__init__(depth, dropout)
         self.convolution = nn.Conv2d(depth, channels, self.KERNEL, self.STRIDE)
-        self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(channels, 2)
 
     def prepare(self, view: NDArray[Any]) -> Tensor:
@@ -183,10 +191,6 @@ class MicroNetwork(ImageNetwork):
         bias = bias - (weight * self.shift[:, None, None]).sum((1, 2, 3))
         W = torch.cat([weight.flatten(1), bias[:, None]], dim=1)
         return torch.einsum("cp,ncp->nc", W, _active_sums(W.detach(), windows)) / windows.shape[2]
-
-    def forward(self, windows: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.dropout(self.features(windows)))
-        return logits
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ leaves open has a name here: momentum, weight decay, patience, what counts as an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -74,6 +74,18 @@ class Sample(NamedTuple):
 
     x: Tensor
     target: Tensor
+    weight: Tensor | None = None
+    """How much each item counts, 1 on average; None where all count alike."""
+
+    def rows(self, chosen: Tensor) -> Sample:
+        """Some of the items."""
+        weight = None if self.weight is None else self.weight.index_select(0, chosen)
+        return Sample(self.x.index_select(0, chosen), self.target.index_select(0, chosen), weight)
+
+    def pieces(self, size: int) -> Iterator[Sample]:
+        """All items in order, `size` at a time."""
+        for x, target in zip(self.x.split(size), self.target.split(size), strict=True):
+            yield Sample(x, target)
 
 
 class History(NamedTuple):
@@ -92,38 +104,71 @@ def optimise(
     """Train `network` in place and leave it with the weights of the smallest validation loss."""
     import torch
 
+    optimizer = make_optimizer(network, settings)
+
+    def epoch() -> float:
+        total = torch.zeros(())
+        for rows in batches(len(train.target), settings.batch_size):
+            optimizer.zero_grad()
+            loss = _loss(network, train.rows(rows), settings)
+            loss.backward()
+            optimizer.step()
+            total += loss.detach() * len(rows)
+        return float(total) / len(train.target)
+
+    def check() -> float:
+        total = sum(
+            float(_loss(network, piece, settings)) * len(piece.target)
+            for piece in validation.pieces(settings.batch_size)
+        )
+        return total / len(validation.target)
+
+    return stop_early([network], epoch, check, settings, progress)
+
+
+def stop_early(
+    networks: Sequence[nn.Module],
+    epoch: Callable[[], float],
+    check: Callable[[], float],
+    settings: Training,
+    progress: Progress | None = None,
+) -> History:
+    """Go through epochs until the validation loss ceases to improve, and leave the networks with the best weights.
+
+    `epoch` learns from every training item once and gives the training loss; `check` gives the validation loss.
+    """
+    import torch
+
     begun = time.perf_counter()
-    optimizer = _optimizer(network, settings)
     losses: list[float] = []
     checks: list[float] = []
-    best, best_epoch, best_weights = float("inf"), 0, {}
-    with _threads(settings.threads):
-        for epoch in range(1, settings.max_epochs + 1):
-            network.train()
-            total = torch.zeros(())
-            for rows in _batches(len(train.target), settings.batch_size):
-                optimizer.zero_grad()
-                loss = _loss(network, train.x.index_select(0, rows), train.target.index_select(0, rows), settings)
-                loss.backward()
-                optimizer.step()
-                total += loss.detach() * len(rows)
-            losses.append(float(total) / len(train.target))
-            checks.append(_validation_loss(network, validation, settings))
+    best, best_epoch, best_weights = float("inf"), 0, []
+    with threads(settings.threads):
+        for number in range(1, settings.max_epochs + 1):
+            for network in networks:
+                network.train()
+            losses.append(epoch())
+            for network in networks:
+                network.eval()
+            with torch.no_grad():
+                checks.append(check())
             if not np.isfinite(losses[-1]) or not np.isfinite(checks[-1]):
                 raise ModelError(
-                    f"training diverged: the loss is no longer finite in epoch {epoch}. "
+                    f"training diverged: the loss is no longer finite in epoch {number}. "
                     f"Try a learning_rate below {settings.learning_rate:g}."
                 )
             if checks[-1] < best - settings.min_improvement:
-                best, best_epoch = checks[-1], epoch
-                best_weights = {name: value.clone() for name, value in network.state_dict().items()}
-            finished = epoch - best_epoch >= settings.patience
+                best, best_epoch = checks[-1], number
+                best_weights = [
+                    {name: value.clone() for name, value in network.state_dict().items()} for network in networks
+                ]
+            finished = number - best_epoch >= settings.patience
             if progress is not None:
-                progress(1.0 if finished else epoch / settings.max_epochs)
+                progress(1.0 if finished else number / settings.max_epochs)
             if finished:
                 break
-    network.load_state_dict(best_weights)
-    network.eval()
+    for network, weights in zip(networks, best_weights, strict=True):
+        network.load_state_dict(weights)
     return History(tuple(losses), tuple(checks), best_epoch, time.perf_counter() - begun)
 
 
@@ -132,24 +177,33 @@ def outputs(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
     import torch
 
     network.eval()
-    with _threads(settings.threads), torch.no_grad():
+    with threads(settings.threads), torch.no_grad():
         if len(x) == 0:
             return torch.empty(0, 2)
-        return torch.cat([_forward(network, piece, settings) for piece in x.split(settings.batch_size)])
+        return torch.cat([forward(network, piece, settings) for piece in x.split(settings.batch_size)])
 
 
-def _loss(network: nn.Module, x: Tensor, target: Tensor, settings: Training) -> Tensor:
+def _loss(network: nn.Module, items: Sample, settings: Training) -> Tensor:
     import torch.nn.functional as F
 
-    logits = _forward(network, x, settings)
-    if logits.shape == (len(x), 2):
-        return F.cross_entropy(logits, target)
-    if logits.shape in ((len(x), 1), (len(x),)):
-        return F.binary_cross_entropy_with_logits(logits.flatten(), target.float())
-    raise ModelError(f"a network must have one or two outputs per item; got {tuple(logits.shape)} for {len(x)} items")
+    scores = single(forward(network, items.x, settings), len(items.x))
+    return F.binary_cross_entropy_with_logits(scores, items.target.float(), items.weight)
 
 
-def _forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
+def single(logits: Tensor, n: int) -> Tensor:
+    """One score per item, shape (n,), from a network's one or two outputs per item.
+
+    The cross-entropy of two logits is the logistic loss of their difference.
+    """
+    if logits.shape == (n, 2):
+        return logits[:, 1] - logits[:, 0]
+    if logits.shape in ((n, 1), (n,)):
+        return logits.flatten()
+    raise ModelError(f"a network must have one or two outputs per item; got {tuple(logits.shape)} for {n} items")
+
+
+def forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
+    """The network's outputs for some prepared inputs, in float32 whatever the precision inside."""
     with _autocast(settings):
         logits = network(x)
     if not hasattr(logits, "float"):
@@ -158,20 +212,7 @@ def _forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
     return answer
 
 
-def _validation_loss(network: nn.Module, sample: Sample, settings: Training) -> float:
-    import torch
-
-    network.eval()
-    total = 0.0
-    with torch.no_grad():
-        for x, target in zip(
-            sample.x.split(settings.batch_size), sample.target.split(settings.batch_size), strict=True
-        ):
-            total += float(_loss(network, x, target, settings)) * len(target)
-    return total / len(sample.target)
-
-
-def _batches(n: int, size: int) -> Iterator[Tensor]:
+def batches(n: int, size: int) -> Iterator[Tensor]:
     """A random order of n items in batches; a last batch of one item, on which some layers cannot learn, joins its
     neighbour."""
     import torch
@@ -183,7 +224,8 @@ def _batches(n: int, size: int) -> Iterator[Tensor]:
     yield from torch.tensor_split(order, ends)
 
 
-def _optimizer(network: nn.Module, settings: Training) -> torch.optim.Optimizer:
+def make_optimizer(network: nn.Module, settings: Training) -> torch.optim.Optimizer:
+    """The optimiser that the settings name, for all weights that can be trained."""
     import torch
 
     weights = [weight for weight in network.parameters() if weight.requires_grad]
@@ -202,7 +244,8 @@ def _autocast(settings: Training) -> torch.autocast:
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
+def threads(number: int) -> Iterator[None]:
+    """So many threads inside PyTorch's operations."""
     import torch
 
     before = torch.get_num_threads()

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from collegium.agents.base import Doubles, Model, View
+from collegium.agents.base import Doubles, Model, View, check_weights
 from collegium.agents.outputs import CLIP, probabilities_to_scores, to_scores
 from collegium.errors import ModelError
 from collegium.labels import to_signs
@@ -43,14 +43,26 @@ class SklearnModel(Model):
         self.estimator = estimator
         self.clip = clip
 
-    def fit(self, view: View, y: ArrayLike, validation: tuple[View, ArrayLike] | None = None) -> Self:
+    @property
+    def weighs_items(self) -> bool:
+        """Whether the estimator's `fit` takes `sample_weight`."""
+        return bool(has_fit_parameter(self.estimator, "sample_weight"))
+
+    def fit(
+        self,
+        view: View,
+        y: ArrayLike,
+        validation: tuple[View, ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit a clone of the estimator; `validation` is not looked at."""
         score_method(self.estimator)
         self.unit_ = 255.0 if getattr(view, "dtype", None) == np.uint8 and np.ndim(view) > 2 else 1.0
         features = to_features(view, self.unit_)
         signs = to_signs(y, features.shape[0]).astype(np.int64)
+        weights = {} if sample_weight is None else {"sample_weight": check_weights(sample_weight, len(signs))}
         try:
-            self.estimator_ = clone(self.estimator).fit(features, signs)
+            self.estimator_ = clone(self.estimator).fit(features, signs, **weights)
         except (TypeError, ValueError) as problem:
             raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {_brief(problem)}") from problem
         self._check_classes()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from collegium.agents.base import Doubles, Model, Signs, View
+from collegium.agents.base import Doubles, Model, Signs, View, check_weights
 from collegium.agents.optimisation import ADAM, SGD, History, Progress, Sample, Training, optimise, outputs
 from collegium.agents.outputs import to_scores
 from collegium.agents.seeding import seed_sequence
@@ -65,12 +65,18 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         self.training = training
         self.random_state = random_state
 
+    @property
+    def weighs_items(self) -> bool:
+        """Yes: each item's loss counts as much as its weight says."""
+        return True
+
     def fit(
         self,
         view: View,
         y: ArrayLike,
         validation: tuple[View, ArrayLike] | None = None,
         progress: Progress | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train with early stopping, from the seed `random_state`; the caller's own random numbers are left alone."""
         torch = load_torch()
@@ -80,10 +86,12 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
         if not isinstance(self.training, Training):
             raise ModelError(f"training must be an agents.Training; got {self.training!r:.80}")
+        weight = None if sample_weight is None else check_weights(sample_weight, len(view))
         if validation is None:
             inside, outside = split(signs, self.training.validation, np.random.default_rng(seed))
             held = view[outside], signs[outside]
             view, signs = view[inside], signs[inside]
+            weight = None if weight is None else check_weights(weight[inside], len(view))
         else:
             held_view = self._checked(validation[0])
             held = held_view, to_signs(validation[1], len(held_view), classes=tuple(classes[::-1]))
@@ -94,10 +102,9 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
                 )
         with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), self._speaking("be fitted on", view):
             torch.manual_seed(seed)
-            network = self._build(view)
-            history = optimise(
-                network, self._sample(network, view, signs), self._sample(network, *held), self.training, progress
-            )
+            network = self.new_network(view)
+            learned, held_out = self.sample(network, view, signs, weight), self.sample(network, *held)
+            history = optimise(network, learned, held_out, self.training, progress)
         self.module_, self.history_, self.input_shape_, self.classes_ = network, history, view.shape[1:], classes
         return self
 
@@ -116,7 +123,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         step = max(1, 2**22 // max(1, view[:1].size)) * 4
         with _ONE_AT_A_TIME, self._speaking("score", view):
             pieces = [
-                outputs(network, self._prepare(network, view[i : i + step]), self.training).numpy()
+                outputs(network, self.prepare(network, view[i : i + step]), self.training).numpy()
                 for i in range(0, len(view), step)
             ]
         return to_scores(np.concatenate(pieces), len(view), type(self).__name__)
@@ -161,16 +168,19 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
                 f"{type(self).__name__} cannot {action} a view of shape {view.shape}: {reason}"
             ) from problem
 
-    def _sample(self, network: nn.Module, view: View, signs: Signs) -> Sample:
+    def sample(self, network: nn.Module, view: View, signs: Signs, weight: Doubles | None = None) -> Sample:
+        """Items as `optimise` takes them."""
         torch = load_torch()
-        x = self._prepare(network, view)
+        x = self.prepare(network, view)
         if not torch.isfinite(x).all():
             raise ModelError(
                 "the view holds NaN, infinite values, or values too large for 32 bits: nothing to learn from"
             )
-        return Sample(x, torch.from_numpy((signs > 0).astype(np.int64)))
+        weights = None if weight is None else torch.from_numpy(weight.astype(np.float32))
+        return Sample(x, torch.from_numpy((signs > 0).astype(np.int64)), weights)
 
-    def _build(self, view: View) -> nn.Module:
+    def new_network(self, view: View) -> nn.Module:
+        """An untrained network for items like these."""
         torch = load_torch()
         made = deepcopy(self.module) if isinstance(self.module, torch.nn.Module) else None
         if made is None and callable(self.module):
@@ -180,7 +190,8 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         network: nn.Module = made
         return network
 
-    def _prepare(self, network: nn.Module, view: View) -> Tensor:
+    def prepare(self, network: nn.Module, view: View) -> Tensor:
+        """A view as the network takes it."""
         torch = load_torch()
         if self.transform is None:
             return torch.tensor(np.ascontiguousarray(view), dtype=torch.float32)  # type: ignore[no-any-return]
@@ -218,12 +229,14 @@ class _Family(TorchModel):
 
         return self._network(tuple(images(np.empty((0, *shape), np.float32)).shape[1:]))  # type: ignore[arg-type]
 
-    def _build(self, view: View) -> nn.Module:
+    def new_network(self, view: View) -> nn.Module:
+        """An untrained network that has observed these images."""
         network = self.build(view.shape[1:])
         network.observe(view, self.standardise)  # type: ignore[operator]
         return network
 
-    def _prepare(self, network: nn.Module, view: View) -> Tensor:
+    def prepare(self, network: nn.Module, view: View) -> Tensor:
+        """Images as the network takes them."""
         prepared: Tensor = network.prepare(view)  # type: ignore[operator]
         return prepared
 

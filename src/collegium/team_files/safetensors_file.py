@@ -70,7 +70,7 @@ def own_from_bytes(entry: dict[str, Any], settings: dict[str, Any], path: Path, 
         )
     tensors = _tensors(path, data)
     try:
-        network = _quietly(lambda: model._build(np.empty(0)))
+        network = _quietly(lambda: model.new_network(np.empty(0)))
         _compare(network, tensors)
         network.load_state_dict(tensors)
     except Exception as problem:
