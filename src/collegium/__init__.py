@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from collegium import agents, corruption, data, errors, policy, protocol, topology
+    from collegium import agents, corruption, data, errors, fusion, policy, protocol, topology
     from collegium.checks import check_model, check_policy, check_rule
     from collegium.errors import CollegiumError
     from collegium.network import Run, Sweep, collaborate, sweep
@@ -36,6 +36,7 @@ _MODULES = (
     "corruption",
     "data",
     "errors",
+    "fusion",
     "network",
     "policy",
     "protocol",
@@ -58,6 +59,7 @@ __all__ = [
     "corruption",
     "data",
     "errors",
+    "fusion",
     "policy",
     "protocol",
     "sweep",

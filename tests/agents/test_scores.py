@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 
+from collegium.agents.calibration import temperatures
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, InputFileError, ScoreError
 
@@ -244,7 +245,7 @@ FOREIGN = {
     "another archive": (np.savez(file := io.BytesIO(), x=np.zeros(3)), file.getvalue())[1],
     "objects": (np.save(file := io.BytesIO(), np.array([{}]), allow_pickle=True), file.getvalue())[1],
     "an array missing": archive(temperature=None),
-    "no description": archive(about=None),
+    "no description, but something else": archive(about=None, weights=np.zeros(3)),
     "no JSON": archive(about=np.array("{")),
     "a list": archive(about=np.array("[1, 2]")),
     "names missing": archive(about=np.array('{"format": 1}')),
@@ -278,6 +279,15 @@ def test_a_newer_format_is_said_to_be_one(tmp_path):
     (tmp_path / "s.npz").write_bytes(FOREIGN["another format"])
     with pytest.raises(InputFileError, match="a score record of format 7; this version reads 1"):
         Scores.load(tmp_path / "s.npz")
+
+
+def test_six_arrays_of_ones_own_are_a_record(tmp_path):
+    s = record()
+    np.savez(tmp_path / "own.npz", **{name: getattr(s, name) for part in PARTS for name in (part, f"y_{part}")})
+    own = Scores.load(tmp_path / "own.npz")
+    np.testing.assert_array_equal(own.test, s.test)
+    np.testing.assert_array_equal(own.temperature, temperatures(s.val, s.y_val))
+    assert own.agent_names == ("agent 0", "agent 1", "agent 2")
 
 
 def test_a_folder_is_no_record(tmp_path):

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.agents.base import Doubles, Model, View
-from collegium.agents.calibration import temperatures
 from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import descend, seed_sequence, seeded
@@ -53,7 +52,7 @@ def train(
     K = train.size
     if test.size != K or test.class_names != train.class_names:
         raise DataError(f"training and test data must have the same agents and classes: {train!r} and {test!r}")
-    models = _recipes(model, K)
+    models = recipes(model, K)
     root = seed_sequence(seed, "seed")
     rng = np.random.default_rng(descend(root, 0))
     chosen = balanced(train.y, n0, rng)
@@ -64,16 +63,13 @@ def train(
         for k, name in enumerate(train.agent_names)
     ]
     fits = fit_side_by_side(tasks, workers)
-    val = np.column_stack([fit.val for fit in fits])
-    y_val = train.y[parts[1]]
     return Scores(
         train=np.column_stack([fit.train for fit in fits]),
-        val=val,
+        val=np.column_stack([fit.val for fit in fits]),
         test=np.column_stack([fit.test for fit in fits]),
         y_train=train.y[parts[0]],
-        y_val=y_val,
+        y_val=train.y[parts[1]],
         y_test=test.y,
-        temperature=temperatures(val, y_val),
         agent_names=train.agent_names,
         class_names=train.class_names,
         rows_train=parts[0],
@@ -200,7 +196,8 @@ def checked_scores(model: Any, view: Any) -> Doubles:
     return to_scores(model.scores(view), len(view), type(model).__name__)
 
 
-def _recipes(model: Any, K: int) -> list[Any]:
+def recipes(model: Any, K: int) -> list[Any]:
+    """One model per agent: the same for all, or as listed."""
     if isinstance(model, (list, tuple)):
         if len(model) != K:
             raise ModelError(f"there are {K} agents but {len(model)} models: give one for all, or one per agent")

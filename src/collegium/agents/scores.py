@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.agents.base import Doubles, Model, Signs
-from collegium.agents.calibration import uncentred
+from collegium.agents.calibration import temperatures, uncentred
 from collegium.errors import InputFileError, ScoreError
 from collegium.scores import check_scores
 
@@ -39,8 +39,8 @@ class Scores:
     y_train: Signs
     y_val: Signs
     y_test: Signs
-    temperature: Doubles
-    """Each agent's temperature, fitted on its own validation scores, shape (K,)."""
+    temperature: Doubles = None  # type: ignore[assignment]
+    """Each agent's temperature, shape (K,); fitted on its own validation scores if not given."""
     agent_names: tuple[str, ...] = ()
     class_names: tuple[str, str] = ("+1", "-1")
     rows_train: NDArray[np.int64] | None = None
@@ -68,7 +68,7 @@ class Scores:
             object.__setattr__(self, f"y_{part}", labels.astype(np.int8))
         if not self.agent_names:
             object.__setattr__(self, "agent_names", tuple(f"agent {k}" for k in range(K)))
-        T = np.asarray(self.temperature, np.float64)
+        T = np.asarray(temperatures(self.val, self.y_val) if self.temperature is None else self.temperature, np.float64)
         if T.shape != (K,) or not ((T > 0) & (np.inf > T)).all():
             raise ScoreError(f"temperature must be {K} positive numbers, one per agent; got {self.temperature!r:.80}")
         object.__setattr__(self, "temperature", T)
@@ -132,9 +132,15 @@ class Scores:
 
     @classmethod
     def load(cls, path: str | Path) -> Scores:
-        """Read a record back; a damaged or foreign file is refused."""
+        """Read a record back; a damaged or foreign file is refused.
+
+        An .npz file of one's own making will do too, if it holds train, val, test, y_train, y_val and y_test, perhaps
+        temperature, and nothing else.
+        """
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                if set(_PARTS) <= set(file.files) <= {*_ARRAYS, *_OPTIONAL}:
+                    return cls(**{name: file[name] for name in file.files})
                 about = json.loads(str(file["about"]))
                 if about["format"] != _FORMAT:
                     raise InputFileError(
@@ -161,5 +167,6 @@ class Scores:
         return f"Scores({self.size} agents; items: {parts})"
 
 
-_ARRAYS = ("train", "val", "test", "y_train", "y_val", "y_test", "temperature")
+_PARTS = ("train", "val", "test", "y_train", "y_val", "y_test")
+_ARRAYS = (*_PARTS, "temperature")
 _OPTIONAL = ("epochs", "rows_train", "rows_val")

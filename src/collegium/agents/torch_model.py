@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # The seed and the number of threads belong to the whole process: models in several threads take turns.
-_ONE_AT_A_TIME = RLock()
+ONE_AT_A_TIME = RLock()
 
 
 def load_torch() -> Any:
@@ -80,7 +80,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
     ) -> Self:
         """Train with early stopping, from the seed `random_state`; the caller's own random numbers are left alone."""
         torch = load_torch()
-        view = self._checked(view)
+        view = self.checked(view)
         signs = to_signs(y, len(view))
         classes = np.unique(np.asarray(y))
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
@@ -93,14 +93,14 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             view, signs = view[inside], signs[inside]
             weight = None if weight is None else check_weights(weight[inside], len(view))
         else:
-            held_view = self._checked(validation[0])
+            held_view = self.checked(validation[0])
             held = held_view, to_signs(validation[1], len(held_view), classes=tuple(classes[::-1]))
             if len(held_view) == 0 or held_view.shape[1:] != view.shape[1:]:
                 raise ModelError(
                     f"the validation set must hold items like those to learn from, of shape {view.shape[1:]}; "
                     f"got {held_view.shape}"
                 )
-        with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), self._speaking("be fitted on", view):
+        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), self.explained("be fitted on", view.shape):
             torch.manual_seed(seed)
             network = self.new_network(view)
             learned, held_out = self.sample(network, view, signs, weight), self.sample(network, *held)
@@ -110,7 +110,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
 
     def scores(self, view: View) -> Doubles:
         """Logit differences, or the single output, shape (n,)."""
-        view = self._checked(view)
+        view = self.checked(view)
         network = self._fitted()
         expected = getattr(self, "input_shape_", None)
         if expected is not None and view.shape[1:] != tuple(expected):
@@ -121,7 +121,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             return np.empty(0)
         # In pieces, so that a large view is never held twice as floats.
         step = max(1, 2**22 // max(1, view[:1].size)) * 4
-        with _ONE_AT_A_TIME, self._speaking("score", view):
+        with ONE_AT_A_TIME, self.explained("score", view.shape):
             pieces = [
                 outputs(network, self.prepare(network, view[i : i + step]), self.training).numpy()
                 for i in range(0, len(view), step)
@@ -143,7 +143,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         second = expit(self.scores(view))
         return np.column_stack([1 - second, second])
 
-    def _checked(self, view: Any) -> View:
+    def checked(self, view: Any) -> View:
         """The view as an array of numbers; what a transform is given may be anything."""
         try:
             array = np.asarray(view)
@@ -156,7 +156,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         return array
 
     @contextmanager
-    def _speaking(self, action: str, view: View) -> Iterator[None]:
+    def explained(self, action: str, shape: tuple[int, ...]) -> Iterator[None]:
         """What goes wrong inside somebody's module, said in one sentence."""
         try:
             yield
@@ -164,20 +164,23 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             if isinstance(problem, CollegiumError):
                 raise
             reason = str(problem).strip().split("\n")[0]
-            raise ModelError(
-                f"{type(self).__name__} cannot {action} a view of shape {view.shape}: {reason}"
-            ) from problem
+            raise ModelError(f"{type(self).__name__} cannot {action} a view of shape {shape}: {reason}") from problem
 
     def sample(self, network: nn.Module, view: View, signs: Signs, weight: Doubles | None = None) -> Sample:
         """Items as `optimise` takes them."""
+        torch = load_torch()
+        weights = None if weight is None else torch.from_numpy(weight.astype(np.float32))
+        return Sample(self.inputs(network, view), torch.from_numpy((signs > 0).astype(np.int64)), weights)
+
+    def inputs(self, network: nn.Module, view: View) -> Tensor:
+        """A view to learn from as the network takes it: finite numbers only."""
         torch = load_torch()
         x = self.prepare(network, view)
         if not torch.isfinite(x).all():
             raise ModelError(
                 "the view holds NaN, infinite values, or values too large for 32 bits: nothing to learn from"
             )
-        weights = None if weight is None else torch.from_numpy(weight.astype(np.float32))
-        return Sample(x, torch.from_numpy((signs > 0).astype(np.int64)), weights)
+        return x
 
     def new_network(self, view: View) -> nn.Module:
         """An untrained network for items like these."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -35,6 +35,23 @@ def cut(images: NDArray[Any], grid: Grid) -> list[NDArray[Any]]:
     """
     height, width = images.shape[1:3]
     return [np.ascontiguousarray(images[:, rows, columns]) for rows, columns in cells(height, width, grid)]
+
+
+def join(patches: Sequence[NDArray[Any]], grid: Grid) -> NDArray[Any]:
+    """The whole images again, from the patches of a grid, row by row.
+
+    >>> join(cut(np.arange(16).reshape(1, 4, 4), (2, 2)), (2, 2)).ravel().tolist() == list(range(16))
+    True
+    """
+    down, across = grid
+    if len(patches) != down * across:
+        raise DataError(f"a grid of {down}×{across} has {down * across} patches, got {len(patches)}")
+    try:
+        rows = [np.concatenate(patches[row * across : (row + 1) * across], axis=2) for row in range(down)]
+        return np.concatenate(rows, axis=1)
+    except ValueError:
+        shapes = ", ".join(str(patch.shape[1:]) for patch in patches)
+        raise DataError(f"patches of these sizes do not make one image on a {down}×{across} grid: {shapes}") from None
 
 
 def names(grid: Grid) -> tuple[str, ...]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collegium.network import Job
 
 
+NUMBER_BITS = 64
+"""The size of a number that is sent as it is."""
+
+
 class Rule(ABC):
     """One agent's side of a protocol, as pure functions of a state.
 
@@ -46,7 +50,7 @@ class Rule(ABC):
     @property
     def message_bits(self) -> int:
         """The size of a message: 64 for a float, fewer for a quantised one."""
-        return 64
+        return NUMBER_BITS
 
     def message_growth(self, rounds: int) -> float:
         """How many times the largest score a message can become within `rounds` rounds; averages never grow."""

@@ -1,0 +1,83 @@
+"""Every method of the comparison: fit it on scores or views, let it decide, and see what it asks of the agents.
+
+Names are loaded when they are first used, so that PyTorch is loaded only by what trains networks.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collegium.fusion.adaboost import AdaBoost
+    from collegium.fusion.average import AvgStat
+    from collegium.fusion.base import Coordination, Decision, Method, ScoreMethod
+    from collegium.fusion.compare import Result, Row, coordination_table, evaluate, summarise
+    from collegium.fusion.learned import LearnedFusion
+    from collegium.fusion.log_odds import LogOddsSum
+    from collegium.fusion.methods import all_methods
+    from collegium.fusion.non_cooperative import NonCooperative
+    from collegium.fusion.oracle import CentralOracle, MultiViewOracle
+    from collegium.fusion.ours import Ours
+    from collegium.fusion.simplex import SimplexFusion
+    from collegium.fusion.stacking import Stacking
+    from collegium.fusion.vfl_jt import VFLJT
+    from collegium.fusion.vote import Vote
+
+_HOMES = {
+    "AdaBoost": "adaboost",
+    "AvgStat": "average",
+    "CentralOracle": "oracle",
+    "Coordination": "base",
+    "Decision": "base",
+    "LearnedFusion": "learned",
+    "LogOddsSum": "log_odds",
+    "Method": "base",
+    "MultiViewOracle": "oracle",
+    "NonCooperative": "non_cooperative",
+    "Ours": "ours",
+    "Result": "compare",
+    "Row": "compare",
+    "ScoreMethod": "base",
+    "SimplexFusion": "simplex",
+    "Stacking": "stacking",
+    "VFLJT": "vfl_jt",
+    "Vote": "vote",
+    "all_methods": "methods",
+    "coordination_table": "compare",
+    "evaluate": "compare",
+    "summarise": "compare",
+}
+
+__all__ = [
+    "VFLJT",
+    "AdaBoost",
+    "AvgStat",
+    "CentralOracle",
+    "Coordination",
+    "Decision",
+    "LearnedFusion",
+    "LogOddsSum",
+    "Method",
+    "MultiViewOracle",
+    "NonCooperative",
+    "Ours",
+    "Result",
+    "Row",
+    "ScoreMethod",
+    "SimplexFusion",
+    "Stacking",
+    "Vote",
+    "all_methods",
+    "coordination_table",
+    "evaluate",
+    "summarise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'collegium.fusion' has no attribute {name!r}")
+    return getattr(import_module(f"collegium.fusion.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,58 @@
+"""The paper's method: statistics exchanged with neighbours for some rounds."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from collegium.agents.scores import Scores
+from collegium.errors import PolicyError
+from collegium.fusion.base import Coordination, Decision, ScoreMethod
+from collegium.network import collaborate
+from collegium.policy import Policy
+from collegium.protocol import DeGroot, Rule, SocialLearning
+from collegium.randomness import Seed
+
+
+class Ours(ScoreMethod):
+    """Test-time collaboration: every agent decides after `rounds` of talking to its neighbours [hu2026, Sec. II].
+
+    With `center=False` it is the paper's *Ours (no centering)*; with `rule=protocol.SocialLearning()`, social learning
+    with static observations. The paper compares methods where communication suffices: take enough rounds for A^t to
+    be near its limit, which `policy.slem` ** rounds tells.
+    """
+
+    coordination = Coordination(inference="Iterative peer-to-peer scalar exchange")
+
+    def __init__(
+        self,
+        policy: Policy,
+        rounds: int = 20,
+        rule: Rule = DeGroot(),
+        center: bool = True,
+        calibrate: bool = False,
+        bounded: bool = False,
+        rng: Seed = 0,
+    ) -> None:
+        super().__init__(center, calibrate, bounded)
+        self.policy = policy
+        self.rounds = rounds
+        self.rule = rule
+        self.rng = rng
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What the paper calls it."""
+        spoken = "Social learning" if isinstance(self.rule, SocialLearning) else "Ours"
+        return spoken if self.center else f"{spoken} (no centering)"
+
+    def _learn(self, scores: Scores) -> int:
+        if not isinstance(self.policy, Policy):
+            raise PolicyError(f"policy must be a collegium Policy, got {type(self.policy).__name__}")
+        if self.policy.size != scores.size:
+            raise PolicyError(f"the network has {self.policy.size} agents, the score record {scores.size}")
+        return 0
+
+    def decide(self, X: ArrayLike) -> Decision:
+        """Let the agents talk; the messages are counted in the run."""
+        run = collaborate(self.statistics(X), self.policy, self.rounds, self.rule, self.rng, record="final")
+        return Decision(run.statistics[-1], run.transmissions, run.bits)

@@ -1,0 +1,130 @@
+"""Vertical federated joint training at the level of scores: K branches, one server, and the border between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from collegium.agents.base import View
+from collegium.agents.independent import checked_scores, recipes
+from collegium.agents.optimisation import Training, batches, stop_early
+from collegium.agents.scores import Scores
+from collegium.agents.seeding import descend, seed_sequence, seeded
+from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
+from collegium.errors import ModelError
+from collegium.fusion.base import Aligned, Coordination, Decision, Method, aligned, at_a_centre, complete_views
+from collegium.progress import progress
+from collegium.protocol.base import NUMBER_BITS
+
+if TYPE_CHECKING:
+    from collegium.data import Dataset
+
+
+class VFLJT(Method):
+    r"""Branches and a server's head trained jointly on the global logistic loss [hu2019; hu2026, App. H.1].
+
+    $$ u = b + \sum_k w_k s_k, \qquad \min \frac1N \sum_n \log\bigl(1 + e^{-\gamma_n u_n}\bigr) $$
+
+    where branch k turns its own view into the score s_k, and the server holds the labels, w and b. For every batch
+    the branches send scores, the server sends back the derivatives of the loss by these scores, and each branch
+    goes on from there alone: views and weights stay where they are. With N_tr training items, N_val validation items
+    and E epochs that is K·E·(2 N_tr + N_val) messages in training, and K for every item decided about.
+
+    `model` is one recipe for all branches or one per agent, PyTorch models only. `training` says how: optimiser, rate,
+    batches, epochs, early stopping; that of the first model unless told. The paper does not say where the head begins:
+    here at w = 1 and b = 0, the plain sum. `workers` branches work at a time; no number depends on it.
+    """
+
+    name = "VFL-JT"
+    coordination = Coordination(
+        training="Joint training on aligned labeled samples",
+        fitting="Server-side fusion head learned jointly",
+        inference="One-shot server fusion",
+    )
+
+    def __init__(
+        self, model: Any, training: Training | None = None, workers: int | None = None, random_state: int | None = 0
+    ) -> None:
+        self.model = model
+        self.training = training
+        self.workers = workers
+        self.random_state = random_state
+
+    @property
+    def needs_views(self) -> bool:
+        """Yes: the branches are trained."""
+        return True
+
+    def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
+        """Train branches and head jointly, on the items that the agents of the record were trained on."""
+        torch = load_torch()
+        items = aligned(scores, train, self.name)
+        root = seed_sequence(self.random_state, "random_state")
+        models = self._models(items, root)
+        settings = self.training or models[0].training
+        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), progress("training jointly", 1) as bar:
+            self._train(items, models, settings, int(descend(root, 0).generate_state(1)[0]), bar.move_to)
+        return self
+
+    def _models(self, items: Aligned, root: np.random.SeedSequence) -> list[TorchModel]:
+        models = []
+        for k, (name, recipe) in enumerate(
+            zip(items.data.agent_names, recipes(self.model, items.data.size), strict=True)
+        ):
+            model = seeded(recipe, descend(root, 1, k))
+            if not isinstance(model, TorchModel):
+                raise ModelError(
+                    f"{self.name} trains its branches by derivatives and needs PyTorch models; agent {name!r} has "
+                    f"{type(model).__name__}"
+                )
+            models.append(model)
+        return models
+
+    def _train(self, items: Aligned, models: list[TorchModel], settings: Training, seed: int, told: Any) -> None:
+        import torch
+
+        from collegium.fusion.border import Border, Branch, Server
+        from collegium.fusion.in_threads import in_threads
+
+        data, inside, outside = items
+        branches = [
+            Branch(model, data.views[k][inside], data.views[k][outside], settings) for k, model in enumerate(models)
+        ]
+        server, border = Server(data.y[inside], data.y[outside], len(branches), settings), Border()
+        networks = [branch.network for branch in branches]
+        torch.manual_seed(seed)
+        with in_threads(self.workers, networks) as run:
+
+            def epoch() -> float:
+                total = 0.0
+                for rows in batches(len(inside), settings.batch_size):
+                    said = run(Branch.speak, branches, [rows] * len(branches))
+                    loss, derivatives = server.learn(border.cross(torch.stack(said, dim=1)), rows)
+                    run(Branch.learn, branches, border.cross(derivatives).unbind(1))
+                    total += loss * len(rows)
+                return total / len(inside)
+
+            def check() -> float:
+                said = run(Branch.speak_of_held_out, branches)
+                return server.check(border.cross(torch.stack(said, dim=1)))
+
+            self.history_ = stop_early([*networks, server], epoch, check, settings, told)
+        for branch, view in zip(branches, data.views, strict=True):
+            branch.model.module_, branch.model.input_shape_ = branch.network, view.shape[1:]
+            branch.model.classes_ = np.array([-1, 1])
+        self.models_, self.training_transmissions_ = models, border.crossed
+        self.weights_, self.bias_ = server.w.detach().double().numpy(), float(server.b.detach())
+
+    @property
+    def epochs_(self) -> int:
+        """How many epochs the training took."""
+        return len(self.history_.training_loss)
+
+    def decide(self, X: list[View]) -> Decision:
+        """Every branch sends its score to the server, which decides."""
+        self._fitted()
+        K = len(self.models_)
+        views = complete_views(X, K, self.name)
+        s = np.column_stack([checked_scores(*pair) for pair in zip(self.models_, views, strict=True)])
+        return at_a_centre(s @ self.weights_ + self.bias_, K, K * NUMBER_BITS)

@@ -1,0 +1,48 @@
+"""What is measured: error rates, and means with their intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import ScoreError
+from collegium.labels import to_signs
+
+Doubles = NDArray[np.float64]
+
+
+def wrong(statistics: ArrayLike, y: ArrayLike) -> Doubles:
+    """The share of deciders that are wrong about each item, shape (n,); a statistic of 0 is wrong for both classes.
+
+    statistics: shape (n,) where one place decides, (n, D) where D agents do. y: labels +1 / -1.
+
+    >>> wrong([[1.0, -1.0], [0.0, -2.0]], [1, -1])
+    array([0.5, 0.5])
+    """
+    values = np.asarray(statistics, np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    signs = to_signs(y, len(values), classes=(1, -1))
+    return np.asarray((~(values * signs[:, None] > 0)).mean(axis=1), np.float64)
+
+
+class Interval(NamedTuple):
+    """A mean and the half-width of its 95 % interval."""
+
+    mean: float
+    half: float
+
+
+def mean_interval(values: ArrayLike) -> Interval:
+    """The mean of independent values and the half-width of Student's 95 % interval; NaN for a single one.
+
+    >>> mean_interval([1.0, 2.0, 3.0]).half.__round__(3)  # 4.303 standard errors of 1/√3
+    2.484
+    """
+    from scipy.special import stdtrit
+
+    x = np.asarray(values, np.float64)
+    if x.ndim != 1 or not len(x):
+        raise ScoreError(f"an interval is of a list of at least one value; got shape {x.shape}")
+    if len(x) == 1:
+        return Interval(float(x[0]), float("nan"))
+    return Interval(float(x.mean()), float(stdtrit(len(x) - 1, 0.975) * x.std(ddof=1) / np.sqrt(len(x))))
