@@ -1,8 +1,9 @@
 """The pictures of the core: a network, and errors against rounds. matplotlib is loaded only here, when drawing."""
 
 import textwrap
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from collegium.errors import InputFileError
 from collegium.policy import Policy
 from collegium.topology.deterministic import circle
+
+if TYPE_CHECKING:
+    from collegium.fusion import Row
 
 MANY = 400
 """Above this many agents a drawing of every link is a blot; their Perron weights are drawn instead."""
@@ -123,6 +127,44 @@ def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend()
+    axes.set_title(_wrapped(title))
+    return figure
+
+
+def comparison_figure(rows: "Sequence[Row]", together: Collection[str], title: str) -> Any:
+    """A bar per method with its error and 95 % interval, the first at the top.
+
+    Colours tell our own method, those trained apart, and those named in `together`, whose agents meet in training.
+    """
+    from matplotlib.patches import Patch
+
+    figure, axes = _canvas((7.2, 0.36 * len(rows) + 1.6))
+    places = np.arange(len(rows))
+    errors = 100 * np.array([row.error for row in rows])
+    halves = 100 * np.array([row.ci95 for row in rows])
+    kinds = {"ours": BLUE, "trained apart": GREY, "trained together": ORANGE}
+    colours = [
+        kinds[
+            "ours" if row.method.startswith("Ours") else f"trained {'together' if row.method in together else 'apart'}"
+        ]
+        for row in rows
+    ]
+    axes.barh(places, errors, color=colours, alpha=0.8)
+    # An error rate is not negative, whatever its interval says.
+    axes.errorbar(
+        errors, places, xerr=[np.minimum(halves, errors), halves], fmt="none", ecolor="black", elinewidth=1.2, capsize=3
+    )
+    for place, error, half in zip(places, errors, halves, strict=True):
+        axes.annotate(
+            f"{error:.1f}", (error + half, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    axes.set_yticks(places, [row.method for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.1 * max(float((errors + halves).max()), 1.0))
+    axes.set_xlabel("test error (%), with 95 % interval")
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.legend(handles=[Patch(color=colour, alpha=0.8, label=name) for name, colour in kinds.items()], loc="best")
     axes.set_title(_wrapped(title))
     return figure
 

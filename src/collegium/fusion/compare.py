@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def summarise(repetitions: Sequence[Sequence[Result]]) -> list[Row]:
     return rows
 
 
-def coordination_table(methods: Sequence[Method]) -> list[dict[str, Any]]:
+def coordination_table(methods: Sequence[Method]) -> list[dict[str, str]]:
     """What each method asks of the agents, row by row: the paper's table of regimes [hu2026, Tab. I]."""
     return [
         {

@@ -1,0 +1,243 @@
+"""`collegium compare`: every method of the paper's comparison on the same items, with what it costs."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from collegium import fusion, policy, topology
+from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.tables import check_output, write_table
+from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
+from collegium.policy import Policy
+from collegium.progress import progress
+
+if TYPE_CHECKING:
+    from collegium.fusion import Method, Result, Row
+
+_ANY = policy.uniform(topology.ring(2))  # stands for the network where only the list of methods matters
+
+
+def compare(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME|FILE", help=f"{', '.join(SOURCES)}, or score records (.npz), each of them one repetition."
+        ),
+    ],
+    reps: Annotated[
+        int | None, typer.Option(min=1, help="Repetitions: new sample, new split, new training; 5 by default.")
+    ] = None,
+    n0: Annotated[
+        int | None, typer.Option(min=2, help="Items agents learn from; by default all, of cifar10 1000.")
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a directed Erdős–Rényi network."),
+    ] = None,
+    weighing: Annotated[str | None, typer.Option("--policy", metavar="RULE", help=POLICY_HELP)] = None,
+    rounds: Annotated[int, typer.Option(min=0, help="Communication rounds.")] = 20,
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Only these, such as ours,avg-stat,vfl-jt; all by default.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help=f"The agents' family: {', '.join(MODELS)}.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Train networks for at most so many epochs.")] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Divide scores by each agent's temperature.")] = False,
+    classes: Annotated[str | None, typer.Option(metavar="A,B", help="Two classes of the data set.")] = None,
+    root: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the data set is.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes or threads; all cores by default.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
+    coordination: Annotated[
+        bool, typer.Option("--coordination", help="Only print what each method asks of the agents.")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep each repetition's score record (.npz) here.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every repetition (CSV or Parquet).")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw errors with their intervals.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Compare ways to decide: alone, at a centre, jointly trained, all-seeing, and over a network."""
+    check_output(out, (".csv", ".parquet"))
+    if plot is not None:
+        from collegium import plots
+
+        plots.check_name(plot)
+    console = Console(highlight=False, markup=False)
+    cases: Recorded | Trained
+    if len(data) == 1 and data[0] in SOURCES:
+        cases = Trained(data[0], reps or 5, model, n0, epochs, _pair(classes), root, workers, seed)
+    else:
+        of_training = {"reps": reps, "n0": n0, "model": model, "epochs": epochs, "classes": classes, "root": root}
+        cases = Recorded(_records(data, [name for name, value in of_training.items() if value is not None]))
+    if coordination:
+        asked = fusion.coordination_table(_chosen(cases.methods(0, _ANY, rounds, False), methods))
+        _print_coordination(console, asked, as_json)
+        return
+    results = _run(cases, network, weighing, rounds, calibrate, methods, save)
+    rows = fusion.summarise(results)
+    if plot is not None:
+        together = {one.name for one in cases.methods(0, _ANY, rounds, False) if one.coordination.training != "None"}
+        plots.save(plots.comparison_figure(rows, together, _title(cases, results, network, rounds)), plot)
+    if out is not None:
+        write_table(out, _columns(results))
+    if as_json:
+        typer.echo(json.dumps([row._asdict() for row in rows]))
+        return
+    console.print(_table(rows, results, _title(cases, results, network, rounds)))
+    if cases.left_out and methods is None:
+        console.print(cases.left_out)
+    for path in (plot, out, save):
+        if path is not None:
+            console.print(f"written: {path}")
+
+
+def _run(
+    cases: Recorded | Trained,
+    network: str | None,
+    weighing: str | None,
+    rounds: int,
+    calibrate: bool,
+    wanted: str | None,
+    save: Path | None,
+) -> "list[list[Result]]":
+    """Every method in every repetition; if the user stops it, what was finished until then."""
+    count = len(_chosen(cases.methods(0, _ANY, rounds, calibrate), wanted))
+    results: list[list[Result]] = []
+    with progress("comparing", cases.repetitions * (count + 1)) as bar:
+        for r in range(cases.repetitions):
+            try:
+                case = cases.case(r)
+                if save is not None:
+                    _make_folder(save)
+                    case.scores.save(save / f"scores-{r}.npz")
+                bar.advance()
+                over = _network(network, weighing, case.scores.size)
+                if r == 0:
+                    fusion.Ours(over, 1).fit(case.scores).decide(
+                        case.scores.test[:1]
+                    )  # loads the kernels, off the clock
+                one = []
+                for method in _chosen(cases.methods(r, over, rounds, calibrate), wanted):
+                    one.append(_evaluate(method, case))
+                    bar.advance()
+                results.append(one)
+            except KeyboardInterrupt:
+                if not results:
+                    raise
+                typer.echo(f"stopped: {len(results)} of {cases.repetitions} repetitions are finished", err=True)
+                break
+    return results
+
+
+def _evaluate(method: "Method", case: Case) -> "Result":
+    try:
+        return fusion.evaluate(method, *case)
+    except CollegiumError as mistake:
+        raise type(mistake)(f"{method.name}: {mistake}") from None
+
+
+def _network(written: str | None, weighing: str | None, K: int) -> Policy:
+    """The network asked for; by default a directed Erdős–Rényi one in which agents hear 8/3 others on average."""
+    links = max(min(8 * K // 3, K * (K - 1)), 0)
+    over = read_policy(written or f"erdos-renyi:{K},links={links},seed=7", weighing)
+    if over.size != K:
+        raise PolicyError(f"the network has {over.size} agents, but there are {K}: give --network one of that size")
+    return over
+
+
+def _records(given: list[str], of_training: list[str]) -> list[Path]:
+    paths = [Path(one) for one in given]
+    for one, path in zip(given, paths, strict=True):
+        if one in SOURCES:
+            raise DataError("compare one data set at a time, or several score records of it")
+        if path.suffix != ".npz":
+            raise InputFileError(
+                f"--data {one}: neither a data set ({', '.join(SOURCES)}) nor a score record, an .npz file as "
+                "--save or Scores.save writes"
+            )
+    if of_training:
+        raise DataError(f"--{of_training[0]} is about training; a score record comes from one: leave it out")
+    return paths
+
+
+def _pair(written: str | None) -> tuple[str, str] | None:
+    if written is None:
+        return None
+    names = [name.strip() for name in written.split(",")]
+    if len(names) != 2:
+        raise DataError(f"--classes {written}: name two classes, such as cat,dog")
+    return names[0], names[1]
+
+
+def _chosen(methods: "list[Method]", wanted: str | None) -> "list[Method]":
+    if wanted is None:
+        return methods
+    known = {_short(method.name): method for method in methods}
+    names = [_short(name) for name in wanted.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise ModelError(f"there is no method {name!r} here: choose among {', '.join(known)}")
+    if not names:
+        raise ModelError(f"--methods is empty: choose among {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _short(name: str) -> str:
+    """A method's name as it is typed: `Ours (no centering)` is ours-no-centering."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputFileError(f"cannot write into {path}: {problem.strerror or problem}") from None
+
+
+def _title(cases: Recorded | Trained, results: "list[list[Result]]", network: str | None, rounds: int) -> str:
+    R = len(results)
+    repeated = "one repetition" if R == 1 else f"{R} repetitions"
+    over = network or "a directed Erdős–Rényi network"
+    return f"{cases.title}: {repeated}, {rounds} rounds over {over}"
+
+
+def _table(rows: "list[Row]", results: "list[list[Result]]", title: str) -> Table:
+    table = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in ("error % ± 95 %", "sent\nper item", "bits\nper item", "sent in\ntraining", "seconds"):
+        table.add_column(name, justify="right")
+    sent = np.mean([[result.training_transmissions for result in one] for one in results], axis=0)
+    for row, training in zip(rows, sent, strict=True):
+        error = f"{100 * row.error:.2f} ± {100 * row.ci95:5.2f}"
+        table.add_row(
+            row.method, error, f"{row.transmissions:.6g}", f"{row.bits:,.0f}", f"{training:,.0f}", f"{row.seconds:.3f}"
+        )
+    over = "repetitions" if len(results) > 1 else "test items"
+    table.caption = (
+        f"± 95 %: over the {over}. sent: transmissions, to decide about an item and while the method was fitted.\n"
+        "seconds: to fit the method and decide about all test items, once the agents are trained."
+    )
+    return table
+
+
+def _columns(results: "list[list[Result]]") -> dict[str, Any]:
+    flat = [(r, *result) for r, one in enumerate(results) for result in one]
+    return {name: np.array([row[i] for row in flat]) for i, name in enumerate(("repetition", *fusion.Result._fields))}
+
+
+def _print_coordination(console: Console, rows: list[dict[str, str]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    table = Table(*rows[0], title="what each method asks of the agents", title_justify="left")
+    for row in rows:
+        table.add_row(*row.values())
+    console.print(table)
