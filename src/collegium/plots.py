@@ -143,12 +143,7 @@ def comparison_figure(rows: "Sequence[Row]", together: Collection[str], title: s
     errors = 100 * np.array([row.error for row in rows])
     halves = 100 * np.array([row.ci95 for row in rows])
     kinds = {"ours": BLUE, "trained apart": GREY, "trained together": ORANGE}
-    colours = [
-        kinds[
-            "ours" if row.method.startswith("Ours") else f"trained {'together' if row.method in together else 'apart'}"
-        ]
-        for row in rows
-    ]
+    colours = [BLUE if row.method.startswith("Ours") else ORANGE if row.method in together else GREY for row in rows]
     axes.barh(places, errors, color=colours, alpha=0.8)
     # An error rate is not negative, whatever its interval says.
     axes.errorbar(

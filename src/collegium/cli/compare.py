@@ -120,10 +120,8 @@ def _run(
                     case.scores.save(save / f"scores-{r}.npz")
                 bar.advance()
                 over = _network(network, weighing, case.scores.size)
-                if r == 0:
-                    fusion.Ours(over, 1).fit(case.scores).decide(
-                        case.scores.test[:1]
-                    )  # loads the kernels, off the clock
+                if r == 0:  # loads the kernels, off the clock
+                    fusion.Ours(over, 1).fit(case.scores).decide(case.scores.test[:1])
                 one = []
                 for method in _chosen(cases.methods(r, over, rounds, calibrate), wanted):
                     one.append(_evaluate(method, case))
@@ -210,9 +208,10 @@ def _title(cases: Recorded | Trained, results: "list[list[Result]]", network: st
 
 
 def _table(rows: "list[Row]", results: "list[list[Result]]", title: str) -> Table:
-    table = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
     table.add_column("method", no_wrap=True)
-    for name in ("error % ± 95 %", "sent\nper item", "bits\nper item", "sent in\ntraining", "seconds"):
+    table.add_column("error %\n± 95 %", no_wrap=True, justify="right")
+    for name in ("sent\nper item", "bits\nper item", "sent in\ntraining", "seconds"):
         table.add_column(name, justify="right")
     sent = np.mean([[result.training_transmissions for result in one] for one in results], axis=0)
     for row, training in zip(rows, sent, strict=True):
