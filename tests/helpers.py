@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collegium import policy, protocol, topology
+from collegium.agents import Scores
 from collegium.data import Dataset
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
 from collegium.protocol.base import Averaged, weighted_sum
@@ -60,11 +61,25 @@ class Stubborn(Rule):
         return state.statistic
 
 
-def tiny_images(n: int, K: int, seed: int = 0) -> Dataset:
+def tiny_images(n: int, K: int, seed: int = 0, contrast: int = 30) -> Dataset:
     """n noisy 8×8 pictures in bytes, both classes in turn, that K agents see alike but for the noise: +1 is brighter
     in the upper half, -1 in the lower."""
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(n) % 2, -1, 1)
-    tilt = 30 * y[:, None, None] * np.where(np.arange(8) < 4, 1, -1)[:, None]
+    tilt = contrast * y[:, None, None] * np.where(np.arange(8) < 4, 1, -1)[:, None]
     views = [np.clip(128 + tilt + rng.normal(0, 40, (n, 8, 8)), 0, 255).astype(np.uint8) for _ in range(K)]
     return Dataset(views, y, ("up", "down"), tuple(f"eye {k}" for k in range(K)), source="tiny images")
+
+
+def score_record(N=300, M=200, n=400, K=5, seed=0, tilt=0.3) -> Scores:
+    """K agents of different strength, scale and offset, dependent given the class."""
+    rng = np.random.default_rng(seed)
+    strength, scale, offset = rng.uniform(0.2, 1.2, K), rng.uniform(0.3, 3.0, K), rng.normal(0, tilt, K)
+
+    def draw(count):
+        y = np.where(np.arange(count) % 2, -1, 1)
+        common = rng.normal(size=(count, 1))
+        return scale * (y[:, None] * strength + 0.5 * common + rng.normal(size=(count, K)) + offset), y
+
+    (train, y_train), (val, y_val), (test, y_test) = draw(N), draw(M), draw(n)
+    return Scores(train, val, test, y_train, y_val, y_test)

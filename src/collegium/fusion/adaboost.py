@@ -11,7 +11,17 @@ from collegium.agents.independent import checked_scores, recipes
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.errors import CollegiumError
-from collegium.fusion.base import Aligned, Coordination, Decision, Doubles, Method, aligned, at_a_centre, complete_views
+from collegium.fusion.base import (
+    Aligned,
+    Coordination,
+    Decision,
+    Doubles,
+    Method,
+    aligned,
+    at_a_centre,
+    check_record,
+    complete_views,
+)
 from collegium.progress import track
 from collegium.scores import check_scores
 from collegium.views import rows
@@ -57,6 +67,7 @@ class AdaBoost(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Go through the agents once, carrying the weights from one to the next."""
+        check_record(scores)
         items = aligned(scores, train, self.name) if self.needs_views else None
         root = seed_sequence(self.random_state, "random_state")
         D = np.full(len(scores.train), 1 / len(scores.train))

@@ -106,7 +106,7 @@ class ScoreMethod(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Learn centers and temperatures, each agent for itself, then whatever the method adds."""
-        _check_record(scores)
+        check_record(scores)
         self.temperature_ = scores.temperature if self.calibrate else np.ones(scores.size)
         ready = uncentred(scores.train, self.temperature_, self.bounded)
         self.center_ = ready.mean(axis=0) if self.center else np.zeros(scores.size)
@@ -167,7 +167,7 @@ class Aligned(NamedTuple):
 
 def aligned(scores: Scores, train: Dataset | None, name: str) -> Aligned:
     """The items behind a score record, for a method that wants to see them."""
-    _check_record(scores)
+    check_record(scores)
     if train is None:
         raise DataError(f"{name} learns from the views themselves: give the data set the agents were trained on")
     rows = scores.rows_train, scores.rows_val
@@ -181,7 +181,8 @@ def aligned(scores: Scores, train: Dataset | None, name: str) -> Aligned:
     return Aligned(train, rows[0], rows[1])
 
 
-def _check_record(scores: Any) -> None:
+def check_record(scores: Any) -> None:
+    """Refuse what is not a score record to learn from."""
     if not isinstance(scores, Scores):
         raise ScoreError(
             f"fit wants a score record, as agents.train gives or Scores(...) makes; got {type(scores).__name__}"

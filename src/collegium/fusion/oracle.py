@@ -103,7 +103,7 @@ class MultiViewOracle(Oracle):
 
     The features of all K backbones, concatenated, go through a hidden layer to two logits. First only the head is
     trained, while the backbones stay as the agents left them; then everything, with `learning_rate` times
-    `fine_tuning`. Both stages use Adam, cross-entropy and early stopping. The paper gives no sizes or rates: they are
+    `fine_tuning`, if that makes the validation loss any smaller. Both stages use Adam, cross-entropy and early stopping. The paper gives no sizes or rates: they are
     the settings here.
     """
 
@@ -156,6 +156,7 @@ class MultiViewOracle(Oracle):
                 self.training,
                 bar.move_to,
             )
+            before = {name: value.clone() for name, value in network.state_dict().items()}
             places = torch.arange(len(rows))
             second = optimise(
                 OnItems(network, x, run),
@@ -164,6 +165,8 @@ class MultiViewOracle(Oracle):
                 replace(self.training, learning_rate=self.fine_tuning * self.training.learning_rate),
                 lambda part: bar.move_to(1 + part),
             )
+        if min(second.validation_loss) > min(first.validation_loss):
+            network.load_state_dict(before)
         self.network_: MultiViewNetwork = network
         self.history_: tuple[History, History] = first, second
 
