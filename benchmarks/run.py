@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import comparison
 import large_networks
 import machine
 import quantised
@@ -14,7 +15,7 @@ import startup
 import stopping
 import training
 
-ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks, training)}
+ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks, training, comparison)}
 
 
 def main() -> None:

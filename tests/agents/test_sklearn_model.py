@@ -216,3 +216,13 @@ def test_views_and_labels_that_do_not_fit():
         SklearnModel(LogisticRegression()).fit(3.0, Y)
     with pytest.raises(ModelError, match="contains NaN"):
         SklearnModel(LogisticRegression()).fit(np.where(VIEW > 2, np.nan, VIEW), Y)
+
+
+def test_weights_reach_the_estimator():
+    rng = np.random.default_rng(0)
+    x, y, w = rng.normal(size=(60, 3)), rng.choice([-1, 1], 60), rng.random(60)
+    weighed = SklearnModel(LogisticRegression()).fit(x, y, sample_weight=w)
+    alone = LogisticRegression().fit(x, y, sample_weight=w / w.mean())
+    np.testing.assert_allclose(weighed.scores(x), alone.decision_function(x), atol=1e-9)
+    assert weighed.weighs_items
+    assert not SklearnModel(KNeighborsClassifier()).weighs_items

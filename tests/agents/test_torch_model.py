@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, TorchModel, Training  # noqa: E402
+from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SklearnModel, SmallResNet, TorchModel, Training  # noqa: E402
 from collegium.errors import CollegiumError, LabelError, ModelError  # noqa: E402
 from helpers import tiny_images  # noqa: E402
 
@@ -383,3 +384,39 @@ def test_a_failed_fit_leaves_the_earlier_one():
     with pytest.raises(ModelError, match="diverged"):
         model.fit(PICTURES.astype(float) * 1e20, IMAGES.y)
     assert model.scores(PICTURES).tolist() == scores.tolist()
+
+
+# Items with weights
+
+
+def test_a_weight_counts_like_so_many_copies():
+    """One full-batch step of plain gradient descent: weights (2, 0, 1, …) against copies of the same items."""
+    train = tiny_images(24, 1)
+    view, y = train.views[0], train.y
+    weights = np.tile([2.0, 0.0, 1.0, 1.0, 1.0, 1.0], 4)
+    copies = np.repeat(np.arange(24), weights.astype(int))
+    assert len(copies) == 24
+    step = Training(optimizer="sgd", learning_rate=0.1, batch_size=24, max_epochs=1)
+    weighed, copied = (PixelLogistic(standardise=False, training=step, random_state=0) for _ in range(2))
+    weighed.fit(view, y, validation=(view, y), sample_weight=3 * weights)  # only their ratios matter
+    copied.fit(view[copies], y[copies], validation=(view, y))
+    np.testing.assert_allclose(weighed.scores(view), copied.scores(view), rtol=0, atol=1e-5)
+    plain = PixelLogistic(standardise=False, training=step, random_state=0).fit(view, y, validation=(view, y))
+    assert np.abs(plain.scores(view) - weighed.scores(view)).max() > 1e-3
+
+
+def test_equal_weights_change_nothing():
+    train = tiny_images(40, 1)
+    settings = Training(learning_rate=0.01, batch_size=8, max_epochs=3)
+    one, two = (PatchCNN(training=settings, random_state=0) for _ in range(2))
+    one.fit(train.views[0], train.y)
+    two.fit(train.views[0], train.y, sample_weight=np.full(40, 0.2))
+    np.testing.assert_allclose(one.scores(train.views[0]), two.scores(train.views[0]), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", [[1.0] * 39, [-1.0] + [1.0] * 39, [0.0] * 40, [np.nan] * 40], ids=str)
+@pytest.mark.parametrize("model", [PatchCNN(), SklearnModel(LogisticRegression())], ids=["torch", "sklearn"])
+def test_weights_that_are_none_are_refused(weights, model):
+    train = tiny_images(40, 1)
+    with pytest.raises(ModelError, match="sample_weight must be 40 numbers"):
+        model.fit(train.views[0], train.y, sample_weight=weights)

@@ -139,6 +139,8 @@ def _evaluate(method: "Method", case: Case) -> "Result":
     try:
         return fusion.evaluate(method, *case)
     except CollegiumError as mistake:
+        if method.name in str(mistake):
+            raise
         raise type(mistake)(f"{method.name}: {mistake}") from None
 
 

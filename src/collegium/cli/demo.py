@@ -11,6 +11,7 @@ from rich.table import Table
 
 from collegium import policy, topology
 from collegium.data import digits
+from collegium.measures import mean_interval, wrong
 from collegium.network import Run
 from collegium.policy import Policy
 from collegium.progress import track
@@ -72,9 +73,9 @@ def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run]
     team = Team([(name, LogisticRegression()) for name in train.agent_names], network, ROUNDS, workers=1)
     run = team.fit(train.views, train.y).run(test.views)
     scores = run.statistics[0]
-    vote = float((test.y * np.sign(scores).sum(axis=1) <= 0).mean())
-    average = float((test.y * scores.mean(axis=1) <= 0).mean())
-    return Repetition(run.errors(test.y), vote, average), run
+    vote = wrong(np.sign(scores).sum(axis=1), test.y).mean()
+    average = wrong(scores.mean(axis=1), test.y).mean()
+    return Repetition(run.errors(test.y), float(vote), float(average)), run
 
 
 def _table(runs: list[Repetition], run: Run) -> Table:
@@ -94,9 +95,8 @@ def _table(runs: list[Repetition], run: Run) -> Table:
 
 
 def _row(table: Table, name: str, errors: Any, bits: str) -> None:
-    values = 100 * np.asarray(list(errors))
-    spread = f"{1.96 * values.std(ddof=1) / np.sqrt(len(values)):.2f}" if len(values) > 1 else "–"
-    table.add_row(name, f"{values.mean():.2f}", spread, bits)
+    mean, half = mean_interval(100 * np.asarray(list(errors)))
+    table.add_row(name, f"{mean:.2f}", "–" if np.isnan(half) else f"{half:.2f}", bits)
 
 
 def _mean(values: Any) -> float:

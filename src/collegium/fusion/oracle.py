@@ -103,8 +103,8 @@ class MultiViewOracle(Oracle):
 
     The features of all K backbones, concatenated, go through a hidden layer to two logits. First only the head is
     trained, while the backbones stay as the agents left them; then everything, with `learning_rate` times
-    `fine_tuning`, if that makes the validation loss any smaller. Both stages use Adam, cross-entropy and early stopping. The paper gives no sizes or rates: they are
-    the settings here.
+    `fine_tuning`, which is kept if it makes the validation loss smaller. Both stages use Adam, cross-entropy and early
+    stopping. The paper gives no sizes or rates: they are the settings here.
     """
 
     def __init__(
