@@ -3,8 +3,9 @@
 Names are loaded when they are first used, so that PyTorch is loaded by its models only.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazy
 
 if TYPE_CHECKING:
     from collegium.agents.adapt import as_model
@@ -58,12 +59,4 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'collegium.agents' has no attribute {name!r}")
-    return getattr(import_module(f"collegium.agents.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -3,8 +3,9 @@
 Names are loaded when they are first used, so that PyTorch is loaded only by what trains networks.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazy
 
 if TYPE_CHECKING:
     from collegium.fusion.adaboost import AdaBoost
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from collegium.fusion.learned import LearnedFusion
     from collegium.fusion.log_odds import LogOddsSum
     from collegium.fusion.methods import all_methods
+    from collegium.fusion.multi_view_oracle import MultiViewOracle
     from collegium.fusion.non_cooperative import NonCooperative
-    from collegium.fusion.oracle import CentralOracle, MultiViewOracle
+    from collegium.fusion.oracle import CentralOracle
     from collegium.fusion.ours import Ours
     from collegium.fusion.simplex import SimplexFusion
     from collegium.fusion.stacking import Stacking
@@ -31,7 +33,7 @@ _HOMES = {
     "LearnedFusion": "learned",
     "LogOddsSum": "log_odds",
     "Method": "base",
-    "MultiViewOracle": "oracle",
+    "MultiViewOracle": "multi_view_oracle",
     "NonCooperative": "non_cooperative",
     "Ours": "ours",
     "Result": "compare",
@@ -72,12 +74,4 @@ __all__ = [
     "summarise",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'collegium.fusion' has no attribute {name!r}")
-    return getattr(import_module(f"collegium.fusion.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,8 +1,7 @@
-"""Central oracles: what one model could do that saw everything, in training and in deciding."""
+"""Central oracle: what one model could do that saw everything, in training and in deciding."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,20 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.agents.independent import Task, checked_scores, fit_side_by_side
-from collegium.agents.optimisation import History, Sample, Training, optimise, single
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import seed_sequence, seeded
 from collegium.agents.sklearn_model import to_features
-from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
-from collegium.arguments import real_number, whole_number
+from collegium.agents.torch_model import TorchModel
 from collegium.data import patches
-from collegium.errors import ModelError
 from collegium.fusion.base import Aligned, Coordination, Decision, Method, aligned, at_a_centre, complete_views
-from collegium.progress import progress
 
 if TYPE_CHECKING:
     from collegium.data import Dataset
-    from collegium.fusion.multi_view import MultiViewNetwork
 
 
 class Oracle(Method):
@@ -51,7 +45,7 @@ class Oracle(Method):
         """Every agent sends its whole view to the centre, which decides."""
         self._fitted()
         views = complete_views(X, self.size_, self.name)
-        bits = 8 * sum(view[:1].nbytes for view in views)
+        bits = 8 * sum(np.asarray(view[:1]).nbytes for view in views)
         return at_a_centre(self._statistic(views), self.size_, bits)
 
     def _learn(self, items: Aligned, scores: Scores) -> None:
@@ -92,107 +86,3 @@ class CentralOracle(Oracle):
         if self.grid is not None:
             return patches.join(views, self.grid)
         return np.hstack([to_features(view, 255.0 if view.dtype == np.uint8 else 1.0) for view in views])
-
-
-HEAD = Training(learning_rate=1e-3, batch_size=32, patience=10)
-"""How the head of `MultiViewOracle` is trained; the paper names Adam and early stopping."""
-
-
-class MultiViewOracle(Oracle):
-    """Every view's own backbone, taken from the agents, under one head that sees all their features [hu2026, App. H.2].
-
-    The features of all K backbones, concatenated, go through a hidden layer to two logits. First only the head is
-    trained, while the backbones stay as the agents left them; then everything, with `learning_rate` times
-    `fine_tuning`, which is kept if it makes the validation loss smaller. Both stages use Adam, cross-entropy and early
-    stopping. The paper gives no sizes or rates: they are the settings here.
-    """
-
-    def __init__(
-        self,
-        hidden: int = 64,
-        training: Training = HEAD,
-        fine_tuning: float = 0.1,
-        workers: int | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.training = training
-        self.fine_tuning = fine_tuning
-        self.workers = workers
-        self.random_state = random_state
-
-    def _learn(self, items: Aligned, scores: Scores) -> None:
-        torch = load_torch()
-        whole_number(self.hidden, "hidden", ModelError, at_least=1)
-        real_number(self.fine_tuning, "fine_tuning", ModelError, above=0, at_most=1)
-        self.models_ = _trained(scores)
-        seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
-        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), progress("training the oracle", 2) as bar:
-            torch.manual_seed(seed)
-            self._train(items, bar)
-
-    def _train(self, items: Aligned, bar: Any) -> None:
-        import torch
-
-        from collegium.fusion.in_threads import in_threads
-        from collegium.fusion.multi_view import MultiViewNetwork, OnItems
-
-        data, inside, outside = items
-        rows = np.concatenate([inside, outside])
-        backbones = [deepcopy(model.module_) for model in self.models_]
-        x = [
-            model.inputs(network, view[rows])
-            for model, network, view in zip(self.models_, backbones, data.views, strict=True)
-        ]
-        target = torch.from_numpy((data.y[rows] > 0).astype(np.int64))
-        N = len(inside)
-        with in_threads(self.workers, backbones) as run:
-            network = MultiViewNetwork(backbones, self.hidden)
-            features = network.observe(x, N, run)
-            first = optimise(
-                network.head,
-                Sample(features[:N], target[:N]),
-                Sample(features[N:], target[N:]),
-                self.training,
-                bar.move_to,
-            )
-            before = {name: value.clone() for name, value in network.state_dict().items()}
-            places = torch.arange(len(rows))
-            second = optimise(
-                OnItems(network, x, run),
-                Sample(places[:N], target[:N]),
-                Sample(places[N:], target[N:]),
-                replace(self.training, learning_rate=self.fine_tuning * self.training.learning_rate),
-                lambda part: bar.move_to(1 + part),
-            )
-        if min(second.validation_loss) > min(first.validation_loss):
-            network.load_state_dict(before)
-        self.network_: MultiViewNetwork = network
-        self.history_: tuple[History, History] = first, second
-
-    def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
-        import torch
-
-        from collegium.fusion.in_threads import in_threads
-        from collegium.fusion.multi_view import PIECE
-
-        network = self.network_
-        pieces = []
-        with in_threads(self.workers, list(network.backbones)) as run, torch.no_grad():
-            for i in range(0, len(views[0]), PIECE):
-                x = [
-                    model.prepare(backbone, model.checked(view[i : i + PIECE]))
-                    for model, backbone, view in zip(self.models_, network.backbones, views, strict=True)
-                ]
-                pieces.append(single(network(x, run), len(x[0])).double().numpy())
-        return np.concatenate(pieces) if pieces else np.empty(0)
-
-
-def _trained(scores: Scores) -> list[TorchModel]:
-    models = [model for model in scores.models if isinstance(model, TorchModel)]
-    if len(models) < scores.size or not all(hasattr(model.module_, "features") for model in models):
-        raise ModelError(
-            "the multi-view oracle begins with the agents' own networks: train them with agents.train and a PyTorch "
-            "family such as MicroCNN (a saved score record does not keep the models)"
-        )
-    return models
