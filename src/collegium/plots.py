@@ -14,11 +14,16 @@ from collegium.topology.deterministic import circle
 
 if TYPE_CHECKING:
     from collegium.fusion import Row
+    from collegium.planner import Answer
+    from collegium.theory.certificate import Certificate
 
 MANY = 400
 """Above this many agents a drawing of every link is a blot; their Perron weights are drawn instead."""
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"  # safe for colour-blind readers (Okabe and Ito)
+
+
+_ROUND_NUMBERS = [factor * 10**power for power in range(7) for factor in (1, 2, 5)]
 
 
 def network_figure(policy: Policy, title: str) -> Any:
@@ -138,7 +143,7 @@ def comparison_figure(rows: "Sequence[Row]", together: Collection[str], title: s
     """
     from matplotlib.patches import Patch
 
-    figure, axes = _canvas((7.2, 0.36 * len(rows) + 1.6))
+    figure, axes = _canvas((7.2, 0.36 * len(rows) + 2.0))
     places = np.arange(len(rows))
     errors = 100 * np.array([row.error for row in rows])
     halves = 100 * np.array([row.ci95 for row in rows])
@@ -159,7 +164,65 @@ def comparison_figure(rows: "Sequence[Row]", together: Collection[str], title: s
     axes.set_xlabel("test error (%), with 95 % interval")
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.legend(handles=[Patch(color=colour, alpha=0.8, label=name) for name, colour in kinds.items()], loc="best")
+    present = [Patch(color=colour, alpha=0.8, label=name) for name, colour in kinds.items() if colour in colours]
+    figure.legend(handles=present, loc="outside lower center", ncols=3)
+    axes.set_title(_wrapped(title))
+    return figure
+
+
+def certificate_figure(certificate: "Certificate", title: str) -> Any:
+    """The guarantee and the measured error against rounds, worst agent and mean."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _canvas((6.8, 4.4))
+    rounds = np.arange(len(certificate.errors))
+    bound = np.minimum(certificate.bound, 1.0)
+    for k in range(certificate.errors.shape[1]):
+        axes.plot(rounds, 100 * certificate.errors[:, k], color=GREY, linewidth=0.8, alpha=0.6)
+    axes.plot([], [], color=GREY, linewidth=0.8, label="measured, each agent")
+    axes.plot(rounds, 100 * certificate.errors.mean(axis=1), color=BLUE, linewidth=2.2, label="measured, mean")
+    worst = bound.max(axis=1)  # NaN as long as some agent has no guarantee
+    axes.plot(rounds, 100 * worst, "o-", color=ORANGE, linewidth=2.2, markersize=4, label="guaranteed, worst agent")
+    if certificate.limit < 1:
+        axes.axhline(100 * certificate.limit, color=ORANGE, linestyle=":", label="guaranteed after enough rounds")
+    else:
+        axes.text(0.5, 0.9, "no guarantee: the margin is not positive", ha="center", transform=axes.transAxes)
+    axes.set_xlabel("communication round (0 = each agent alone)")
+    axes.set_ylabel("error (%)")
+    axes.set_ylim(0, 102)
+    axes.set_xlim(-0.03 * max(rounds[-1], 1), 1.03 * max(rounds[-1], 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    axes.set_title(_wrapped(title))
+    return figure
+
+
+def plan_figure(answer: "Answer", title: str) -> Any:
+    """The front of error against bits, where it was chosen and on the other half with intervals."""
+    figure, axes = _canvas((6.8, 4.4))
+    front = answer.front
+    axes.plot(
+        [one.chosen_bits for one in front], [100 * one.chosen_error for one in front],
+        color=GREY, linewidth=1.0, marker=".", label="on the half they were chosen by",
+    )  # fmt: skip
+    axes.errorbar(
+        [one.bits.mean for one in front], [100 * one.error.mean for one in front],
+        yerr=[100 * one.error.half for one in front], fmt="o", color=BLUE, markersize=4, capsize=2, elinewidth=0.8,
+        label="on the other half, with 95 % interval",
+    )  # fmt: skip
+    best = answer.recommended
+    axes.plot(best.bits.mean, 100 * best.error.mean, "*", color=ORANGE, markersize=16, zorder=5, label="recommended")
+    axes.axhline(100 * answer.alone.mean, color=GREY, linestyle="--", linewidth=1.0, label="each agent alone")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_formatter("")
+    axes.set_xticks([tick for tick in _ROUND_NUMBERS if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("bits per item")
+    axes.set_ylabel("mean error of the agents (%)")
+    axes.grid(alpha=0.3)
+    axes.legend()
     axes.set_title(_wrapped(title))
     return figure
 

@@ -70,6 +70,8 @@ def test_digits_from_training_to_table_picture_and_files(cli, tmp_path):
     with (tmp_path / "all.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 13
+    by_repetition = [[row["error"] for row in rows if row["repetition"] == str(r)] for r in range(2)]
+    assert by_repetition[0] != by_repetition[1]  # a new sample each time
     joint = next(row for row in rows if row["method"] == "VFL-JT")
     assert int(joint["training_transmissions"]) == 9 * 3 * (2 * 140 + 34)
     ours = next(row for row in rows if row["method"] == "Ours")
@@ -129,7 +131,7 @@ MISTAKES = {
     "network": (["--data", "digits", "--network", "ring:5"], "5 agents, but there are 9"),
     "picture": (["--data", "digits", "--plot", "bars.doc"], "cannot draw into bars.doc"),
     "table out": (["--data", "digits", "--out", "all.npy"], "must end in .csv, .parquet"),
-    "folder": (["--data", "digits", "--methods", "vote", "--save", "/proc/x"], "cannot write into /proc/x"),
+    "folder": (["--data", "digits", "--methods", "vote", "--save", "/proc/x"], "cannot write /proc/x"),
 }
 
 
@@ -163,7 +165,7 @@ def test_stopping_keeps_what_is_finished(cli, tmp_path, monkeypatch):
         return read(self, r)
 
     monkeypatch.setattr(Recorded, "case", stopped)
-    answer = cli("compare", *(word for path in paths for word in ("--data", path)))
+    answer = cli("compare", *(word for path in paths for word in ("--data", path)), code=130)
     assert "2 of 3 repetitions are finished" in answer.err
     assert "2 repetitions" in answer.out
 
@@ -173,7 +175,39 @@ def test_a_mistake_inside_a_method_names_the_method(cli, tmp_path):
     one_class = Scores(s.train, s.val, s.test, s.y_train, np.ones(200), s.y_test, np.ones(5))
     one_class.save(tmp_path / "s.npz")
     err = cli("compare", "--data", tmp_path / "s.npz", code=2).err
-    assert err == "collegium: Learned fusion learns from validation items of both classes; there are 200\n"
+    assert (
+        err
+        == "collegium: Learned fusion learns from validation items of both classes; there are 200 of +1 and 0 of -1\n"
+    )
+
+
+def test_a_later_mistake_keeps_what_is_finished(cli, tmp_path):
+    s = score_record()
+    s.save(tmp_path / "good.npz")
+    bad = Scores(s.train, s.val, s.test, s.y_train, np.ones(200), s.y_test, np.ones(5))
+    bad.save(tmp_path / "bad.npz")
+    words = ("--data", tmp_path / "good.npz", "--data", tmp_path / "bad.npz", "--out", tmp_path / "all.csv")
+    answer = cli("compare", *words, code=2)
+    assert "one repetition" in answer.out
+    assert "only 1 of 2 repetitions are finished" in answer.err
+    assert "of both classes" in answer.err
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + len(SCORE_METHODS)
+
+
+def test_records_of_different_networks_are_not_averaged(cli, tmp_path):
+    score_record(K=4).save(tmp_path / "4.npz")
+    score_record(K=5).save(tmp_path / "5.npz")
+    err = cli("compare", "--data", tmp_path / "4.npz", "--data", tmp_path / "5.npz", code=2).err
+    assert "different numbers of agents" in err
+
+
+def test_outputs_are_tried_before_the_work(cli, monkeypatch):
+    from collegium.cli.cases import Trained
+
+    monkeypatch.setattr(Trained, "case", lambda self, r: pytest.fail("trained in vain"))
+    for option in ("--out", "--plot"):
+        ending = {"--out": "csv", "--plot": "png"}[option]
+        assert "cannot write" in cli("compare", "--data", "digits", option, f"/proc/nowhere/x.{ending}", code=2).err
 
 
 @pytest.mark.data

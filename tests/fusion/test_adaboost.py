@@ -97,6 +97,14 @@ def test_models_without_weights_learn_from_drawn_items(digits):
     np.testing.assert_array_equal(one.alpha_, two.alpha_)
     assert one.decide(test.views).error(test.y) < 0.15
     assert one.errors_[0] > 0  # items that were not drawn were not learned
+    # Agent 1 by hand: a draw with the weights that agent 0 left.
+    y, view = record.y_train, train.views[1][record.rows_train].reshape(len(record.y_train), -1)
+    right = y * one.models_[0].scores(train.views[0][record.rows_train]) > 0
+    error = (~right).mean()
+    D = np.where(right, 0.5 / (1 - error), 0.5 / error) / len(y)
+    drawn = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(1, 1))).choice(len(D), len(D), p=D / D.sum())
+    hand = KNeighborsClassifier(3).fit(view[drawn], y[drawn])
+    np.testing.assert_allclose(one.models_[1].estimator_.predict_proba(view), hand.predict_proba(view))
 
 
 def test_networks_are_boosted_by_their_loss():
@@ -105,6 +113,14 @@ def test_networks_are_boosted_by_their_loss():
     record = agents.train(train, test, model, seed=0, workers=1)
     fitted = AdaBoost(model).fit(record, train)
     assert fitted.decide(test.views).error(test.y) < 0.3
+    assert len({one.random_state for one in fitted.models_}) == 3
+    first = fitted.models_[0]  # which learned from equal weights, and stopped by the validation items
+    same = PixelLogistic(training=model.training, random_state=first.random_state).fit(
+        train.views[0][record.rows_train],
+        record.y_train,
+        validation=(train.views[0][record.rows_val], record.y_val),
+    )
+    np.testing.assert_allclose(first.history_.validation_loss, same.history_.validation_loss, rtol=1e-5)
     unboosted = model.set_params(random_state=fitted.models_[1].random_state).fit(
         train.views[1][record.rows_train],
         record.y_train,
@@ -116,7 +132,7 @@ def test_networks_are_boosted_by_their_loss():
 def test_views_and_record_must_belong_together(digits):
     train, test, record = digits
     boosting = AdaBoost(LogisticRegression())
-    with pytest.raises(DataError, match="give the data set"):
+    with pytest.raises(DataError, match="give the Dataset"):
         boosting.fit(record)
     with pytest.raises(DataError, match="do not belong together"):
         boosting.fit(record, data.digits(classes=(1, 7))[0])

@@ -1,12 +1,14 @@
 """Evaluating, summarising, and the table of who must meet whom."""
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from collegium import agents, data, policy, topology
 from collegium.agents import PixelLogistic, Training
-from collegium.errors import DataError
+from collegium.errors import DataError, ScoreError
 from collegium.fusion import (
     AvgStat,
     CentralOracle,
@@ -108,6 +110,21 @@ def test_a_summary_is_means_with_students_interval():
     )
     assert (second.error, second.ci95) == (0.5, 0)
     assert summarise(results[:1])[0].ci95 == 0.3  # of one repetition: over its items
+    with pytest.raises(DataError, match="the same methods"):
+        summarise([results[0], results[1][:1]])
+
+
+def test_seconds_are_of_fitting_and_deciding(record):
+    class Slow(AvgStat):
+        def fit(self, scores, train=None):
+            time.sleep(0.05)
+            return super().fit(scores, train)
+
+        def decide(self, X):
+            time.sleep(0.05)
+            return super().decide(X)
+
+    assert 0.1 <= evaluate(Slow(), record).seconds < 10
 
 
 def test_views_that_are_not_the_records_are_refused(record):
@@ -118,4 +135,11 @@ def test_views_that_are_not_the_records_are_refused(record):
         evaluate(oracle, scores, train)
     with pytest.raises(DataError, match="test items of the score record"):
         evaluate(oracle, scores, train, train)
+    turned = data.Dataset(test.views, -test.y, test.class_names, test.agent_names)
+    with pytest.raises(DataError, match="test items of the score record"):
+        evaluate(oracle, scores, train, turned)
+    assert not hasattr(oracle, "model_")  # nothing was trained in vain
+    nothing = agents.Scores(record.train, record.val, record.test[:0], record.y_train, record.y_val, record.y_test[:0])
+    with pytest.raises(ScoreError, match="no test items"):
+        evaluate(NonCooperative(), nothing)
     assert evaluate(NonCooperative(), scores).transmissions == 0

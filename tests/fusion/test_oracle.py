@@ -78,6 +78,11 @@ def test_the_multi_view_oracle_begins_with_the_agents_and_moves_on(trained):
         for backbone, before in zip(fitted.network_.backbones, given, strict=True)
     ]
     assert min(moved) > 1e-6
+    inside = [
+        model.module_.features(model.prepare(model.module_, view[record.rows_train])).detach().mean(dim=0)
+        for model, view in zip(record.models, train.views, strict=True)
+    ]
+    torch.testing.assert_close(fitted.network_.shift, torch.cat(inside))  # training items only
     for model, before in zip(record.models, given, strict=True):
         assert torch.equal(model.module_.convolution.weight, before)  # the agents' own networks are left alone
     first, second = fitted.history_
@@ -129,6 +134,31 @@ def test_no_number_depends_on_the_workers_or_the_size_of_a_batch(trained):
     np.testing.assert_array_equal(whole, two.decide(test.views).statistics)
     parts = [one.decide([view[rows] for view in test.views]).statistics for rows in (slice(0, 50), slice(50, None))]
     np.testing.assert_allclose(np.vstack(parts), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_narrow_precision_does_not_depend_on_the_workers(trained):
+    train, test, record = trained
+    narrow = replace(QUICK, precision="bfloat16", max_epochs=2)
+    one, two = (
+        MultiViewOracle(training=narrow, workers=workers).fit(record, train).decide(test.views).statistics
+        for workers in (1, 3)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_views_that_do_not_fit_are_refused(trained):
+    train, test, record = trained
+    fitted = MultiViewOracle(training=replace(QUICK, max_epochs=1)).fit(record, train)
+    with pytest.raises(ModelError, match=r"fitted on items of shape \(8, 8\), got \(16, 16\)"):
+        fitted.decide([np.zeros((3, 16, 16), np.uint8)] * 3)
+    gap = [view[:4].astype(np.float64) for view in test.views]
+    gap[1][2, 0, 0] = np.nan
+    with pytest.raises(ModelError, match="NaN"):
+        fitted.decide(gap)
+    with pytest.raises(ModelError, match=r"must be an agents\.Training"):
+        MultiViewOracle(training=None).fit(record, train)
+    with pytest.raises(DataError, match="grid must be two numbers"):
+        CentralOracle(LogisticRegression(), grid=3).fit(record, train)
 
 
 def test_a_record_without_networks_is_refused(trained, tmp_path):

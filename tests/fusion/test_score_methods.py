@@ -156,6 +156,11 @@ def test_quantised_messages_are_smaller(record):
     rule = protocol.Quantised(protocol.DeGroot(), bits=4, bound=40.0)
     decision = Ours(DIRECTED, 2, rule).fit(record).decide(record.test)
     assert (decision.bits == 4 * decision.transmissions).all()
+    again, other = (Ours(DIRECTED, 2, rule, rng=rng).fit(record).decide(record.test).statistics for rng in (0, 1))
+    np.testing.assert_array_equal(decision.statistics, again)
+    assert (again != other).any()
+    quiet = protocol.Quantised(protocol.SocialLearning(), bits=8, bound=400.0)
+    assert Ours(DIRECTED, rule=quiet).name == "Social learning"
 
 
 def test_a_network_of_another_size_is_refused(record):
@@ -234,13 +239,51 @@ def test_learned_fusion_minimises_what_it_says(ridge, record):
     np.testing.assert_allclose(np.r_[fitted.weights_, fitted.bias_], best.x, atol=1e-4)
 
 
-def test_learned_fusion_does_not_care_about_scale(record):
-    scaled = Scores(
-        record.train * 1e-3, record.val * 1e-3, record.test * 1e-3, record.y_train, record.y_val, record.y_test
-    )
-    one = LearnedFusion().fit(record).decide(record.test).statistics
-    two = LearnedFusion().fit(scaled).decide(scaled.test).statistics
+def scaled(record, factor):
+    """The same record in other units."""
+    parts = (getattr(record, part) * factor for part in ("train", "val", "test"))
+    return Scores(*parts, record.y_train, record.y_val, record.y_test)
+
+
+@pytest.mark.parametrize("method", [LearnedFusion(), Stacking()], ids=lambda method: method.name)
+def test_units_do_not_matter_to_learned_rules(method, record):
+    other = scaled(record, np.array([1e-3, 1.0, 50.0, 1.0, 1.0]))
+    one = clone(method).fit(record).decide(record.test).statistics
+    two = clone(method).fit(other).decide(other.test).statistics
     np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", [LearnedFusion(), SimplexFusion(), Stacking()], ids=lambda method: method.name)
+def test_rules_are_learned_from_validation_items(method, record):
+    """With the labels of all training items changed nothing changes; with those of the validation items, much."""
+    same = Scores(record.train, record.val, record.test, -record.y_train, record.y_val, record.y_test)
+    other = Scores(record.train, record.val, record.test, record.y_train, -record.y_val, record.y_test)
+    first, second, third = (clone(method).fit(one).decide(record.test).statistics for one in (record, same, other))
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - third).max() > 0.1
+
+
+@pytest.mark.parametrize("method", [LearnedFusion(), SimplexFusion(), Stacking()], ids=lambda method: method.name)
+def test_absurd_scores_are_refused(method, record):
+    with pytest.raises(ScoreError, match="beyond"):
+        clone(method).fit(scaled(record, 1e200))
+
+
+def test_a_failed_fit_leaves_nothing_behind(record):
+    method = LearnedFusion().fit(record)
+    ones = Scores(record.train, record.val, record.test, record.y_train, np.ones(200), record.y_test, np.ones(5))
+    with pytest.raises(ScoreError, match="200 of \\+1 and 0 of -1"):
+        method.fit(ones)
+    with pytest.raises(ModelError, match="not fitted"):
+        method.decide(record.test)
+
+
+def test_zero_is_plus_one_in_labels_and_wrong_in_errors():
+    decision = fusion.Decision(np.zeros((2, 1)), np.zeros(2, int), np.zeros(2, int))
+    assert decision.labels.tolist() == [[1], [1]]
+    assert decision.error([1, -1]) == 1
+    with pytest.raises(ScoreError, match="no items"):
+        fusion.Decision(np.zeros((0, 1)), np.zeros(0, int), np.zeros(0, int)).error([])
 
 
 @pytest.mark.parametrize("method", [LearnedFusion(), SimplexFusion(), Stacking()], ids=lambda method: method.name)
@@ -278,7 +321,19 @@ def test_simplex_fusion_satisfies_the_optimality_conditions(K):
     used = fitted.weights_ > 1e-6
     assert np.ptp(slope[used]) < 1e-4  # all agents that count pull alike
     assert (slope[~used] >= slope[used].min() - 1e-6).all()  # and no other would do better
-    assert 0 <= fitted.gap_ <= 1e-9
+    assert 0 <= fitted.gap_ <= 1e-8 * np.abs(margins).mean(axis=0).max()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 100.0, np.array([1.0, 1e4, 1.0])], ids=str)
+def test_simplex_fusion_finds_the_minimum_at_any_scale(scale):
+    record = scaled(score_record(K=3, seed=1), scale)
+    margins = (record.val - record.train.mean(axis=0)) * record.y_val[:, None]
+    fitted = SimplexFusion().fit(record)
+    corners = [np.logaddexp(0, -margins @ w).mean() for w in (*np.eye(3), np.full(3, 1 / 3))]
+    assert np.logaddexp(0, -margins @ fitted.weights_).mean() <= min(corners)
+    if np.ndim(scale) == 0 and scale < 1e-6:  # all but linear: one agent has it all
+        assert sorted(fitted.weights_) == [0, 0, 1]
+    assert fitted.iterations_ < 5000
 
 
 def test_simplex_fusion_says_when_it_did_not_converge(record):
@@ -307,6 +362,13 @@ def test_the_sum_of_log_odds_is_bayes_for_independent_agents(share):
     np.testing.assert_allclose(
         warm.decide(f).statistics[:, 0], (f / temperatures(f, y)).sum(axis=1) - (K - 1) * warm.prior_, rtol=1e-12
     )
+
+
+def test_one_class_in_training_is_no_certainty(record):
+    ones = Scores(record.train, record.val, record.test, np.ones(300), record.y_val, record.y_test)
+    fitted = LogOddsSum().fit(ones)
+    assert fitted.prior_ == pytest.approx(np.log(301))  # rule of succession
+    assert np.isfinite(fitted.decide(record.test).statistics).all()
 
 
 def test_stacking_learns_what_no_affine_rule_can():

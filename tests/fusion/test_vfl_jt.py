@@ -144,6 +144,24 @@ def test_no_number_depends_on_the_workers(tiny, model):
     assert np.abs(one - other).max() > 1e-3
 
 
+def test_branches_begin_with_different_weights(tiny):
+    train, _, record = tiny
+    fitted = VFLJT(PixelLogistic(), replace(QUICK, max_epochs=1, learning_rate=1e-12)).fit(record, train)
+    first, second, third = (model.module_.head.weight.detach() for model in fitted.models_)
+    assert not torch.allclose(first, second)
+    assert not torch.allclose(second, third)
+
+
+def test_deciding_is_counted_too(tiny, monkeypatch):
+    train, test, record = tiny
+    fitted = VFLJT(PixelLogistic(), QUICK).fit(record, train)
+    crossed = []
+    cross = Border.cross
+    monkeypatch.setattr(Border, "cross", lambda self, numbers: crossed.append(numbers.numel()) or cross(self, numbers))
+    decision = fitted.decide(test.views)
+    assert sum(crossed) == decision.transmissions.sum() == 3 * 60
+
+
 def test_branches_may_differ_and_have_one_output(tiny):
     train, test, record = tiny
     single = TorchModel(lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 1)))
@@ -156,7 +174,7 @@ def test_mistakes_are_answered_with_a_sentence(tiny):
     train, test, record = tiny
     with pytest.raises(ModelError, match="needs PyTorch models; agent 'eye 0' has SklearnModel"):
         VFLJT(LogisticRegression()).fit(record, train)
-    with pytest.raises(DataError, match="give the data set"):
+    with pytest.raises(DataError, match="give the Dataset"):
         VFLJT(PatchCNN()).fit(record)
     with pytest.raises(ModelError, match="not fitted"):
         VFLJT(PatchCNN()).decide(test.views)
@@ -164,6 +182,10 @@ def test_mistakes_are_answered_with_a_sentence(tiny):
         VFLJT([PatchCNN(), PatchCNN()]).fit(record, train)
     with pytest.raises(ModelError, match="cannot be fitted on a view of shape"):
         VFLJT(TorchModel(lambda: torch.nn.Linear(7, 1))).fit(record, train)
+    with pytest.raises(DataError, match="give the Dataset"):
+        VFLJT(PatchCNN()).fit(record, train.views)
+    with pytest.raises(ModelError, match=r"must be an agents\.Training"):
+        VFLJT(PatchCNN(), training={"learning_rate": 1}).fit(record, train)
     with pytest.raises(ModelError, match="workers"):
         VFLJT(PatchCNN(), workers=0).fit(record, train)
     with pytest.raises(ModelError, match="diverged"):

@@ -62,6 +62,13 @@ class Training:
         real_number(self.validation, "validation", ModelError, above=0, at_most=0.9)
 
 
+def check_training(settings: Any) -> Training:
+    """Refuse what is not a set of settings."""
+    if not isinstance(settings, Training):
+        raise ModelError(f"training must be an agents.Training; got {settings!r:.80}")
+    return settings
+
+
 ADAM = Training()
 """As the paper trains on CIFAR-10."""
 SGD = Training(optimizer="sgd", learning_rate=0.05, batch_size=16)
@@ -204,7 +211,7 @@ def single(logits: Tensor, n: int) -> Tensor:
 
 def forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
     """The network's outputs for some prepared inputs, in float32 whatever the precision inside."""
-    with _autocast(settings):
+    with autocast(settings):
         logits = network(x)
     if not hasattr(logits, "float"):
         raise ModelError(f"a network must answer with a tensor; got {type(logits).__name__}")
@@ -237,7 +244,8 @@ def make_optimizer(network: nn.Module, settings: Training) -> torch.optim.Optimi
     return torch.optim.SGD(weights, momentum=settings.momentum, **common)
 
 
-def _autocast(settings: Training) -> torch.autocast:
+def autocast(settings: Training) -> torch.autocast:
+    """The precision that the settings ask for, in this thread."""
     import torch
 
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.precision == "bfloat16")

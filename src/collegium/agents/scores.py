@@ -59,6 +59,8 @@ class Scores:
     def __post_init__(self) -> None:
         shape = np.shape(self.train)
         K = shape[1] if len(shape) == 2 else 0
+        if K == 0:
+            raise ScoreError(f"train must have shape (items, agents), at least one agent; got {shape}")
         for part in get_args(Part):
             scores = check_scores(getattr(self, part), K)
             labels = np.asarray(getattr(self, f"y_{part}"))
@@ -80,6 +82,13 @@ class Scores:
         }.items():
             if getattr(self, name) is not None and len(getattr(self, name)) != length:
                 raise ScoreError(f"{name} must have {length} entries, got {len(getattr(self, name))}")
+        for name in ("rows_train", "rows_val"):
+            rows = getattr(self, name)
+            if rows is not None:
+                rows = np.asarray(rows)
+                if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu") or (rows < 0).any():
+                    raise ScoreError(f"{name} must be numbers of items, counted from 0")
+                object.__setattr__(self, name, rows.astype(np.int64))
         if len(self.class_names) != 2:
             raise ScoreError(f"class_names must name two classes; got {self.class_names!r}")
 

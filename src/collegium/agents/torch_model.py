@@ -14,7 +14,17 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from collegium.agents.base import Doubles, Model, Signs, View, check_weights
-from collegium.agents.optimisation import ADAM, SGD, History, Progress, Sample, Training, optimise, outputs
+from collegium.agents.optimisation import (
+    ADAM,
+    SGD,
+    History,
+    Progress,
+    Sample,
+    Training,
+    check_training,
+    optimise,
+    outputs,
+)
 from collegium.agents.outputs import to_scores
 from collegium.agents.seeding import seed_sequence
 from collegium.agents.splitting import split
@@ -84,8 +94,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         signs = to_signs(y, len(view))
         classes = np.unique(np.asarray(y))
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
-        if not isinstance(self.training, Training):
-            raise ModelError(f"training must be an agents.Training; got {self.training!r:.80}")
+        check_training(self.training)
         weight = None if sample_weight is None else check_weights(sample_weight, len(view))
         if validation is None:
             inside, outside = split(signs, self.training.validation, np.random.default_rng(seed))
@@ -110,13 +119,8 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
 
     def scores(self, view: View) -> Doubles:
         """Logit differences, or the single output, shape (n,)."""
-        view = self.checked(view)
+        view = self.matching(view)
         network = self._fitted()
-        expected = getattr(self, "input_shape_", None)
-        if expected is not None and view.shape[1:] != tuple(expected):
-            raise ModelError(
-                f"{type(self).__name__} was fitted on items of shape {tuple(expected)}, got {view.shape[1:]}"
-            )
         if len(view) == 0:
             return np.empty(0)
         # In pieces, so that a large view is never held twice as floats.
@@ -153,6 +157,16 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             raise ModelError(f"a view is an array whose first axis is the items; got {view!r:.80}")
         if self.transform is None and array.dtype.kind not in "fiub":
             raise ModelError(f"{type(self).__name__} needs views of numbers, got {array.dtype}: give it a transform")
+        return array
+
+    def matching(self, view: Any) -> View:
+        """A view of items like those that `fit` saw."""
+        array = self.checked(view)
+        expected = getattr(self, "input_shape_", None)
+        if expected is not None and array.shape[1:] != tuple(expected):
+            raise ModelError(
+                f"{type(self).__name__} was fitted on items of shape {tuple(expected)}, got {array.shape[1:]}"
+            )
         return array
 
     @contextmanager

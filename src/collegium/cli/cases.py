@@ -134,10 +134,13 @@ class Trained:
 
     def methods(self, r: int, network: Policy, rounds: int, calibrate: bool) -> list[Method]:
         """All methods; AdaBoost fits the agents anew, and VFL-JT trains branches of their family."""
+        from collegium.fusion.multi_view_oracle import HEAD
+
         seed = int(self._seeds(r).generate_state(2)[1])
         oracle: Method
         if self.source.grid is None:
-            oracle = fusion.MultiViewOracle(workers=self.workers, random_state=seed)
+            head = HEAD if self.epochs is None else replace(HEAD, max_epochs=self.epochs)
+            oracle = fusion.MultiViewOracle(training=head, workers=self.workers, random_state=seed)
         else:
             oracle = fusion.CentralOracle(self.model(), self.source.grid, random_state=seed)
         return fusion.all_methods(

@@ -14,7 +14,7 @@ from rich.table import Table
 from collegium import fusion, policy, topology
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
-from collegium.cli.tables import check_output, write_table
+from collegium.cli.tables import check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
 from collegium.progress import progress
@@ -81,22 +81,29 @@ def compare(
         asked = fusion.coordination_table(_chosen(cases.methods(0, _ANY, rounds, False), methods))
         _print_coordination(console, asked, as_json)
         return
-    results = _run(cases, network, weighing, rounds, calibrate, methods, save)
+    for path in (out, plot, None if save is None else save / "scores.npz"):
+        check_writable(path)
+    results, problem = _run(cases, network, weighing, rounds, calibrate, methods, save)
     rows = fusion.summarise(results)
-    if plot is not None:
-        together = {one.name for one in cases.methods(0, _ANY, rounds, False) if one.coordination.training != "None"}
-        plots.save(plots.comparison_figure(rows, together, _title(cases, results, network, rounds)), plot)
-    if out is not None:
-        write_table(out, _columns(results))
+    title = _title(cases, results, network, rounds)
     if as_json:
         typer.echo(json.dumps([row._asdict() for row in rows]))
-        return
-    console.print(_table(rows, results, _title(cases, results, network, rounds)))
-    if cases.left_out and methods is None:
-        console.print(cases.left_out)
-    for path in (plot, out, save):
-        if path is not None:
-            console.print(f"written: {path}")
+    else:
+        console.print(_table(rows, results, title))
+        if cases.left_out and methods is None:
+            console.print(cases.left_out)
+    if out is not None:
+        write_table(out, _columns(results))
+    if plot is not None:
+        together = {one.name for one in cases.methods(0, _ANY, rounds, False) if one.coordination.training != "None"}
+        plots.save(plots.comparison_figure(rows, together, title), plot)
+    if not as_json:
+        for path in (plot, out, save):
+            if path is not None:
+                console.print(f"written: {path}")
+    if problem is not None:
+        typer.echo(f"collegium: only {len(results)} of {cases.repetitions} repetitions are finished", err=True)
+        raise problem
 
 
 def _run(
@@ -107,8 +114,8 @@ def _run(
     calibrate: bool,
     wanted: str | None,
     save: Path | None,
-) -> "list[list[Result]]":
-    """Every method in every repetition; if the user stops it, what was finished until then."""
+) -> "tuple[list[list[Result]], BaseException | None]":
+    """Every method in every repetition; if something or somebody stops it, what was finished until then, and why."""
     count = len(_chosen(cases.methods(0, _ANY, rounds, calibrate), wanted))
     results: list[list[Result]] = []
     with progress("comparing", cases.repetitions * (count + 1)) as bar:
@@ -116,7 +123,6 @@ def _run(
             try:
                 case = cases.case(r)
                 if save is not None:
-                    _make_folder(save)
                     case.scores.save(save / f"scores-{r}.npz")
                 bar.advance()
                 over = _network(network, weighing, case.scores.size)
@@ -127,12 +133,11 @@ def _run(
                     one.append(_evaluate(method, case))
                     bar.advance()
                 results.append(one)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, CollegiumError) as problem:
                 if not results:
                     raise
-                typer.echo(f"stopped: {len(results)} of {cases.repetitions} repetitions are finished", err=True)
-                break
-    return results
+                return results, typer.Exit(130) if isinstance(problem, KeyboardInterrupt) else problem
+    return results, None
 
 
 def _evaluate(method: "Method", case: Case) -> "Result":
@@ -163,9 +168,17 @@ def _records(given: list[str], of_training: list[str]) -> list[Path]:
                 f"--data {one}: neither a data set ({', '.join(SOURCES)}) nor a score record, an .npz file as "
                 "--save or Scores.save writes"
             )
+    if len(set(map(_agents, paths))) > 1:
+        raise DataError("these score records have different numbers of agents: compare those of the same network")
     if of_training:
         raise DataError(f"--{of_training[0]} is about training; a score record comes from one: leave it out")
     return paths
+
+
+def _agents(path: Path) -> int:
+    from collegium.agents import Scores
+
+    return Scores.load(path).size
 
 
 def _pair(written: str | None) -> tuple[str, str] | None:
@@ -193,13 +206,6 @@ def _chosen(methods: "list[Method]", wanted: str | None) -> "list[Method]":
 def _short(name: str) -> str:
     """A method's name as it is typed: `Ours (no centering)` is ours-no-centering."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputFileError(f"cannot write into {path}: {problem.strerror or problem}") from None
 
 
 def _title(cases: Recorded | Trained, results: "list[list[Result]]", network: str | None, rounds: int) -> str:

@@ -3,6 +3,7 @@
 import csv
 import re
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,6 +176,17 @@ def check_output(path: Path | None, endings: tuple[str, ...] = _ENDINGS) -> None
     """Refuse a file name that could not be written later, before any work is done."""
     if path is not None and path.suffix.lower() not in endings:
         raise InputFileError(f"cannot write {path}: the name must end in {', '.join(endings)}")
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a place that cannot be written to, before any work is done."""
+    if path is not None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=path.parent):
+                pass
+        except OSError as problem:
+            raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
 
 
 def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:

@@ -67,23 +67,27 @@ class AdaBoost(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Go through the agents once, carrying the weights from one to the next."""
+        self._forget()
         check_record(scores)
         items = aligned(scores, train, self.name) if self.needs_views else None
         root = seed_sequence(self.random_state, "random_state")
         D = np.full(len(scores.train), 1 / len(scores.train))
         alpha, errors, sent = [], [], 0
-        self.models_: list[Model] = []
+        models: list[Model] = []
         for k in track(range(scores.size), "boosting agents"):
-            f = scores.train[:, k] if items is None else self._fit_anew(k, D, items, descend(root, k))
+            f = scores.train[:, k] if items is None else self._fit_anew(k, D, items, descend(root, k), models)
             error, one, D = boost(D, scores.y_train * f)
             alpha.append(one)
             errors.append(error)
             sent += 1 + (len(D) if k + 1 < scores.size else 0)  # α to the centre, the weights to the next agent
-        self.alpha_, self.errors_, self.training_transmissions_ = np.array(alpha), np.array(errors), sent
+        self.models_, self.alpha_, self.errors_ = models, np.array(alpha), np.array(errors)
+        self.training_transmissions_ = sent
         return self
 
-    def _fit_anew(self, k: int, D: Doubles, items: Aligned, seeds: np.random.SeedSequence) -> Doubles:
-        """Fit agent k's model under these weights; gives its scores of the training items."""
+    def _fit_anew(
+        self, k: int, D: Doubles, items: Aligned, seeds: np.random.SeedSequence, models: list[Model]
+    ) -> Doubles:
+        """Fit agent k's model under these weights and add it to `models`; gives its scores of the training items."""
         model = seeded(recipes(self.model, items.data.size)[k], descend(seeds, 0))
         view, y = rows(items.data.views[k], items.inside), items.data.y[items.inside]
         fit: Any = model.fit
@@ -96,7 +100,7 @@ class AdaBoost(Method):
             else:
                 drawn = np.random.default_rng(descend(seeds, 1)).choice(len(D), len(D), p=D)
                 fit(rows(view, drawn), y[drawn], **settings)
-            self.models_.append(model)
+            models.append(model)
             return checked_scores(model, view)
         except CollegiumError as mistake:
             raise type(mistake)(f"AdaBoost, agent {items.data.agent_names[k]!r}: {mistake}") from None

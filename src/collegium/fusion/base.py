@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator
 
 from collegium.agents.calibration import uncentred
 from collegium.agents.scores import Scores
+from collegium.data import Dataset
 from collegium.errors import DataError, ModelError, ScoreError
 from collegium.measures import wrong
 from collegium.protocol.base import NUMBER_BITS
 from collegium.scores import check_scores
 from collegium.views import gather
 
-if TYPE_CHECKING:
-    from collegium.data import Dataset
-
 Doubles = NDArray[np.float64]
 Counts = NDArray[np.int64]
+LARGEST = 1e100
+"""Statistics beyond this are no scores, and overflow where they are squared."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Decision:
 
     def error(self, y: ArrayLike) -> float:
         """The error rate, averaged over those who decide; a statistic of 0 is always wrong."""
+        if not len(self.statistics):
+            raise ScoreError("there are no items to be wrong about")
         return float(wrong(self.statistics, y).mean())
 
 
@@ -88,6 +90,10 @@ class Method(BaseEstimator):  # type: ignore[misc]
         labels = self.decide(X).labels
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
+    def _forget(self) -> None:
+        """What fails to be fitted again is not fitted."""
+        self.__dict__.pop("training_transmissions_", None)
+
     def _fitted(self) -> None:
         if not hasattr(self, "training_transmissions_"):
             raise ModelError(f"{type(self).__name__} is not fitted yet: call fit first")
@@ -106,6 +112,7 @@ class ScoreMethod(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Learn centers and temperatures, each agent for itself, then whatever the method adds."""
+        self._forget()
         check_record(scores)
         self.temperature_ = scores.temperature if self.calibrate else np.ones(scores.size)
         ready = uncentred(scores.train, self.temperature_, self.bounded)
@@ -119,9 +126,16 @@ class ScoreMethod(Method):
 
     def statistics_for_fitting(self, scores: Scores) -> tuple[Doubles, NDArray[np.int8]]:
         """Validation statistics of all agents side by side, and the labels, for a rule learned at a centre."""
-        if len(set(scores.y_val.tolist())) < 2:
-            raise ScoreError(f"{self.name} learns from validation items of both classes; there are {len(scores.val)}")
-        return uncentred(scores.val, self.temperature_, self.bounded) - self.center_, scores.y_val
+        positive = int((scores.y_val > 0).sum())
+        if not 0 < positive < len(scores.val):
+            raise ScoreError(
+                f"{self.name} learns from validation items of both classes; there are {positive} of +1 and "
+                f"{len(scores.val) - positive} of -1"
+            )
+        c = uncentred(scores.val, self.temperature_, self.bounded) - self.center_
+        if np.abs(c).max() > LARGEST:
+            raise ScoreError(f"{self.name} cannot be fitted on scores beyond ±{LARGEST:g}: divide them by their size")
+        return c, scores.y_val
 
     def statistics(self, X: ArrayLike) -> Doubles:
         """The agents' statistics of raw scores, shape (n, K)."""
@@ -168,13 +182,15 @@ class Aligned(NamedTuple):
 def aligned(scores: Scores, train: Dataset | None, name: str) -> Aligned:
     """The items behind a score record, for a method that wants to see them."""
     check_record(scores)
-    if train is None:
-        raise DataError(f"{name} learns from the views themselves: give the data set the agents were trained on")
+    if not isinstance(train, Dataset):
+        raise DataError(f"{name} learns from the views themselves: give the Dataset the agents were trained on")
     rows = scores.rows_train, scores.rows_val
     if rows[0] is None or rows[1] is None:
         raise DataError(f"{name} needs a score record that says which items its rows are, as agents.train leaves it")
     if train.size != scores.size:
         raise DataError(f"the score record has {scores.size} agents, the data set {train.size}: they do not match")
+    if not len(rows[0]) or not len(rows[1]):
+        raise DataError(f"{name} needs training items and validation items")
     known = max(rows[0].max(), rows[1].max()) < len(train)
     if not known or (train.y[rows[0]] != scores.y_train).any() or (train.y[rows[1]] != scores.y_val).any():
         raise DataError(f"the score record and the data set ({train!r}) do not belong together: other items or labels")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from collegium.agents.scores import Scores
-from collegium.errors import DataError
+from collegium.errors import DataError, ScoreError
 from collegium.fusion.base import Method
 from collegium.measures import Interval, mean_interval, wrong
 
@@ -52,10 +52,12 @@ def evaluate(method: Method, scores: Scores, train: Dataset | None = None, test:
 
     `train` and `test` are the data sets that the record was made from, for methods that need views.
     """
-    begun = time.perf_counter()
-    method.fit(scores, train)
+    if not len(scores.test):
+        raise ScoreError("this score record has no test items to decide about")
     if method.needs_views and (test is None or (len(test) != len(scores.test)) or (test.y != scores.y_test).any()):
         raise DataError(f"{method.name} decides from the views themselves: give the test items of the score record")
+    begun = time.perf_counter()
+    method.fit(scores, train)
     decision = method.decide(test.views if method.needs_views and test is not None else scores.test)
     seconds = time.perf_counter() - begun
     mistakes = wrong(decision.statistics, scores.y_test)
@@ -75,6 +77,8 @@ def evaluate(method: Method, scores: Scores, train: Dataset | None = None, test:
 
 def summarise(repetitions: Sequence[Sequence[Result]]) -> list[Row]:
     """Means over repetitions, method by method; each repetition holds the same methods in the same order."""
+    if len({tuple(result.method for result in one) for one in repetitions}) != 1:
+        raise DataError("every repetition must hold the results of the same methods, in the same order")
     rows = []
     for results in zip(*repetitions, strict=True):
         error = mean_interval([result.error for result in results])

@@ -39,10 +39,14 @@ def in_threads(workers: int | None, networks: Sequence[nn.Module]) -> Iterator[M
     with ThreadPoolExecutor(min(workers, len(networks))) as pool:
 
         def run(function: Callable[..., T], *items: Sequence[Any]) -> list[T]:
-            learning = torch.is_grad_enabled()  # which every thread has for itself
+            # Every thread has these two for itself.
+            learning, narrow = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
 
             def one(*arguments: Any) -> T:
-                with torch.set_grad_enabled(learning):
+                with (
+                    torch.set_grad_enabled(learning),
+                    torch.autocast("cpu", dtype=torch.get_autocast_dtype("cpu"), enabled=narrow),
+                ):
                     return function(*arguments)
 
             return list(pool.map(one, *items))

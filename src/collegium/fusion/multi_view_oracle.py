@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.agents.optimisation import History, Sample, Training, optimise, single, threads
+from collegium.agents.optimisation import History, Sample, Training, autocast, check_training, optimise, single, threads
+from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import seed_sequence
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
@@ -29,10 +30,10 @@ HEAD = Training(learning_rate=1e-3, batch_size=32, patience=10)
 class MultiViewOracle(Oracle):
     """Every view's own backbone, taken from the agents, under one head that sees all their features [hu2026, App. H.2].
 
-    The features of all K backbones, concatenated, go through a hidden layer to two logits. First only the head is
-    trained, while the backbones stay as the agents left them; then everything, with `learning_rate` times
-    `fine_tuning`, which is kept if it makes the validation loss smaller. Both stages use Adam, cross-entropy and early
-    stopping. The paper gives no sizes or rates: they are the settings here.
+    The features of all K backbones, standardised by the training items and concatenated, go through a hidden layer to
+    two logits. First only the head is trained, while the backbones stay as the agents left them; then everything, with
+    `learning_rate` times `fine_tuning`, which is kept if it makes the validation loss smaller. Both stages use Adam,
+    cross-entropy and early stopping. The paper gives no sizes or rates: they are the settings here.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class MultiViewOracle(Oracle):
     def _learn(self, items: Aligned, scores: Scores) -> None:
         torch = load_torch()
         whole_number(self.hidden, "hidden", ModelError, at_least=1)
+        check_training(self.training)
         real_number(self.fine_tuning, "fine_tuning", ModelError, above=0, at_most=1)
         self.models_ = _trained(scores)
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
@@ -105,15 +107,18 @@ class MultiViewOracle(Oracle):
         from collegium.fusion.multi_view import PIECE
 
         network = self.network_
-        pieces = []
+        matching = [model.matching(view) for model, view in zip(self.models_, views, strict=True)]
+        pieces = [np.empty(0)]
         with in_threads(self.workers, list(network.backbones)) as run, threads(self.training.threads), torch.no_grad():
             for i in range(0, len(views[0]), PIECE):
                 x = [
-                    model.prepare(backbone, model.checked(view[i : i + PIECE]))
-                    for model, backbone, view in zip(self.models_, network.backbones, views, strict=True)
+                    model.prepare(backbone, view[i : i + PIECE])
+                    for model, backbone, view in zip(self.models_, network.backbones, matching, strict=True)
                 ]
-                pieces.append(single(network(x, run), len(x[0])).double().numpy())
-        return np.concatenate(pieces) if pieces else np.empty(0)
+                with autocast(self.training):
+                    logits = network(x, run)
+                pieces.append(single(logits.float(), len(x[0])).double().numpy())
+        return to_scores(np.concatenate(pieces), len(views[0]), self.name)
 
 
 def _trained(scores: Scores) -> list[TorchModel]:

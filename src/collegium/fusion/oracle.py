@@ -35,6 +35,7 @@ class Oracle(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Train one model on all views of the items that the agents of the record were trained on."""
+        self._forget()
         items = aligned(scores, train, self.name)
         self._learn(items, scores)
         self.size_ = items.data.size
@@ -84,5 +85,6 @@ class CentralOracle(Oracle):
 
     def _joined(self, views: list[NDArray[Any]]) -> NDArray[Any]:
         if self.grid is not None:
-            return patches.join(views, self.grid)
+            height, width = (sum(view.shape[axis] for view in views) for axis in (1, 2))
+            return patches.join(views, patches.check_grid(self.grid, height, width))
         return np.hstack([to_features(view, 255.0 if view.dtype == np.uint8 else 1.0) for view in views])

@@ -9,7 +9,7 @@ from collegium.errors import PolicyError
 from collegium.fusion.base import Coordination, Decision, ScoreMethod
 from collegium.network import collaborate
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, Rule, SocialLearning
+from collegium.protocol import DeGroot, Quantised, Rule, SocialLearning
 from collegium.randomness import Seed
 
 
@@ -42,7 +42,8 @@ class Ours(ScoreMethod):
     @property
     def name(self) -> str:  # type: ignore[override]
         """What the paper calls it."""
-        spoken = "Social learning" if isinstance(self.rule, SocialLearning) else "Ours"
+        rule = self.rule.rule if isinstance(self.rule, Quantised) else self.rule
+        spoken = "Social learning" if isinstance(rule, SocialLearning) else "Ours"
         return spoken if self.center else f"{spoken} (no centering)"
 
     def _learn(self, scores: Scores) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from collegium.agents.base import View
 from collegium.agents.independent import checked_scores, recipes
-from collegium.agents.optimisation import Training, batches, stop_early
+from collegium.agents.optimisation import Training, batches, check_training, stop_early
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
@@ -58,11 +58,12 @@ class VFLJT(Method):
 
     def fit(self, scores: Scores, train: Dataset | None = None) -> Self:
         """Train branches and head jointly, on the items that the agents of the record were trained on."""
+        self._forget()
         torch = load_torch()
         items = aligned(scores, train, self.name)
         root = seed_sequence(self.random_state, "random_state")
         models = self._models(items, root)
-        settings = self.training or models[0].training
+        settings = check_training(models[0].training if self.training is None else self.training)
         with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), progress("training jointly", 1) as bar:
             self._train(items, models, settings, int(descend(root, 0).generate_state(1)[0]), bar.move_to)
         return self
@@ -123,8 +124,15 @@ class VFLJT(Method):
 
     def decide(self, X: list[View]) -> Decision:
         """Every branch sends its score to the server, which decides."""
+        import torch
+
+        from collegium.fusion.border import Border
+
         self._fitted()
         K = len(self.models_)
         views = complete_views(X, K, self.name)
-        s = np.column_stack([checked_scores(*pair) for pair in zip(self.models_, views, strict=True)])
-        return at_a_centre(s @ self.weights_ + self.bias_, K, K * NUMBER_BITS)
+        said = [checked_scores(*pair) for pair in zip(self.models_, views, strict=True)]
+        border = Border()
+        s = border.cross(torch.from_numpy(np.column_stack(said))).numpy()
+        messages = border.crossed // max(len(s), 1)
+        return at_a_centre(s @ self.weights_ + self.bias_, messages, messages * NUMBER_BITS)
