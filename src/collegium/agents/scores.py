@@ -150,6 +150,11 @@ class Scores:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if set(_PARTS) <= set(file.files) <= {*_ARRAYS, *_OPTIONAL}:
                     return cls(**{name: file[name] for name in file.files})
+                if "about" not in file.files:
+                    raise InputFileError(
+                        f"{path} is no score record: one of your own must hold {', '.join(_PARTS)}, perhaps "
+                        f"{', '.join((_ARRAYS[-1], *_OPTIONAL))}, and nothing else; it holds {', '.join(file.files)}"
+                    )
                 about = json.loads(str(file["about"]))
                 if about["format"] != _FORMAT:
                     raise InputFileError(
@@ -169,7 +174,7 @@ class Scores:
         except (
             Exception
         ) as refusal:  # zip, header, JSON, key or shape: the reader has one thing to do about all of them
-            raise InputFileError(f"{path} is not a score record, or is damaged ({refusal}): train again") from None
+            raise InputFileError(f"{path} is not a score record, or is damaged: {refusal}") from None
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in get_args(Part))
