@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from collegium import agents, corruption, data, errors, fusion, policy, protocol, topology
+    from collegium import (
+        agents,
+        corruption,
+        data,
+        diagnostics,
+        errors,
+        fusion,
+        planner,
+        policy,
+        protocol,
+        theory,
+        topology,
+    )
     from collegium.checks import check_model, check_policy, check_rule
     from collegium.errors import CollegiumError
     from collegium.network import Run, Sweep, collaborate, sweep
@@ -35,12 +47,15 @@ _MODULES = (
     "checks",
     "corruption",
     "data",
+    "diagnostics",
     "errors",
     "fusion",
     "network",
+    "planner",
     "policy",
     "protocol",
     "randomness",
+    "theory",
     "topology",
 )
 
@@ -58,11 +73,14 @@ __all__ = [
     "collaborate",
     "corruption",
     "data",
+    "diagnostics",
     "errors",
     "fusion",
+    "planner",
     "policy",
     "protocol",
     "sweep",
+    "theory",
     "topology",
 ]
 

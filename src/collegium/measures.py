@@ -26,14 +26,14 @@ def wrong(statistics: ArrayLike, y: ArrayLike) -> Doubles:
 
 
 class Interval(NamedTuple):
-    """A mean and the half-width of its 95 % interval."""
+    """A mean and the half-width of its interval."""
 
     mean: float
     half: float
 
 
-def mean_interval(values: ArrayLike) -> Interval:
-    """The mean of independent values and the half-width of Student's 95 % interval; NaN for a single one.
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The mean of independent values and the half-width of Student's interval; NaN for a single one.
 
     >>> mean_interval([1.0, 2.0, 3.0]).half.__round__(3)  # 4.303 standard errors of 1/√3
     2.484
@@ -45,4 +45,5 @@ def mean_interval(values: ArrayLike) -> Interval:
         raise ScoreError(f"an interval is of a list of at least one value; got shape {x.shape}")
     if len(x) == 1:
         return Interval(float(x[0]), float("nan"))
-    return Interval(float(x.mean()), float(stdtrit(len(x) - 1, 0.975) * x.std(ddof=1) / np.sqrt(len(x))))
+    quantile = stdtrit(len(x) - 1, (1 + confidence) / 2)
+    return Interval(float(x.mean()), float(quantile * x.std(ddof=1) / np.sqrt(len(x))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import whole_number
+from collegium.arguments import real_number, whole_number
 from collegium.errors import BackendError, PolicyError, RuleError, ScoreError
 from collegium.labels import to_signs
 from collegium.policy import Policy
@@ -53,9 +53,7 @@ class Run:
 
     def decisions(self, round: int = -1) -> NDArray[np.int8]:
         """Every agent's label, +1 or -1, shape (n, K), after the last or a given round; 0 counts as +1."""
-        if not isinstance(round, (int, np.integer)) or not -len(self.statistics) <= round < len(self.statistics):
-            raise RuleError(f"round {round} is not recorded: this run has {_recorded(self)}")
-        return np.where(self.statistics[round] < 0, np.int8(-1), np.int8(1))
+        return np.where(self.statistics[self._recorded(round)] < 0, np.int8(-1), np.int8(1))
 
     def errors(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> Doubles:
         """Every agent's error rate after every recorded round, shape (T+1, K); a statistic of 0 is always wrong."""
@@ -65,6 +63,50 @@ class Run:
             return np.full((len(self.statistics), self.policy.size), np.nan)
         wrong = ~(self.statistics * signs[None, :, None] > 0)
         return np.asarray(wrong.mean(axis=1), np.float64)
+
+    def limit(self) -> Doubles:
+        """Where every agent's statistic tends to, shape (n,): the Perron-weighted mean of the local statistics."""
+        self._need_degroot("limit")
+        if len(self.statistics) <= self.rounds:
+            raise RuleError('the limit is made of the local statistics: run with record="all"')
+        return np.asarray(self.statistics[0] @ self.policy.perron)
+
+    def distance(self, round: int = -1) -> Doubles:
+        """How far each statistic is from its limit after the last or a given round, shape (n, K)."""
+        return np.asarray(np.abs(self.statistics[self._recorded(round)] - self.limit()[:, None]))
+
+    def settled(self, round: int = -1, bound: float | None = None) -> NDArray[np.bool_]:
+        r"""Whether no further round can change an agent's label, shape (n, K): a proof, not a guess.
+
+        For scores within ±bound and any s ≥ t,
+
+        $$ |\lambda_{k,s} - \lambda_{k,t}| \le \text{bound} \cdot \bigl(d_k(t) + \max_j d_j(t)\bigr), \qquad
+           d_k(t) = \sum_\ell |[A^t]_{\ell k} - \pi_\ell| $$
+
+        because the columns of A^s are mixtures of those of A^t. A statistic farther from 0 than that keeps its sign.
+        An agent can tell by itself, from its own statistic and what it knows of the network. `bound` is the largest
+        |score| of this run unless told; only for DeGroot at full precision.
+        """
+        self._need_degroot("settled")
+        place = self._recorded(round)
+        if bound is None:
+            if len(self.statistics) <= self.rounds:
+                raise RuleError('give bound=, the largest |score|, or run with record="all"')
+            bound = float(np.abs(self.statistics[0]).max(initial=0.0))
+        bound = real_number(bound, "bound", RuleError, at_least=0)
+        t = place + self.rounds + 1 - len(self.statistics)
+        apart = np.asarray(abs(self.policy.power(t) - self.policy.perron[:, None]).sum(axis=0)).ravel()
+        return np.asarray(np.abs(self.statistics[place]) > bound * (apart + apart.max()))
+
+    def _need_degroot(self, what: str) -> None:
+        if not isinstance(self.rule, DeGroot):
+            raise RuleError(f"{what} is known for DeGroot at full precision, not for {self.rule}")
+
+    def _recorded(self, round: int) -> int:
+        """The place of a round in `statistics`."""
+        if not isinstance(round, (int, np.integer)) or not -len(self.statistics) <= round < len(self.statistics):
+            raise RuleError(f"round {round} is not recorded: this run has {_recorded(self)}")
+        return int(round) % len(self.statistics)
 
     def to_frame(self) -> pandas.DataFrame:
         """A tidy pandas table: round, item, agent, statistic, decision."""

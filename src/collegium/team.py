@@ -22,12 +22,13 @@ from collegium.agents.independent import Task, checked_scores, fit_side_by_side
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.splitting import split
 from collegium.arguments import real_number
-from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError
+from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
 from collegium.labels import to_signs
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, Rule
+from collegium.protocol import DeGroot, Quantised, Rule
 from collegium.randomness import Seed
+from collegium.theory.certificate import Certificate, certify
 from collegium.views import Views, gather, rows, table
 
 Agents = Sequence[tuple[str, Any]]
@@ -225,6 +226,38 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         final = self.decision_function(X, agent)
         second = np.clip((1 + final) / 2, 0, 1) if self.bounded else expit(final)
         return np.column_stack([1 - second, second])
+
+    def certify(
+        self,
+        X: Views,
+        y: ArrayLike,
+        *,
+        confidence: float = 0.95,
+        beta: float | None = None,
+        tau: float = 1.0,
+        sigma: float | None = None,
+    ) -> Certificate:
+        """The guarantee that items nobody was trained on support, beside the error they show; see `theory.certify`.
+
+        For DeGroot, at full precision or quantised. The range of bounded scores is known; of others it is the largest
+        seen unless `beta` says better.
+        """
+        rule = self.rule
+        bits = rule.bits if isinstance(rule, Quantised) and isinstance(rule.rule, DeGroot) else None
+        if bits is None and not isinstance(rule, DeGroot):
+            raise AssumptionError(f"there is a guarantee for DeGroot, quantised or not, but none for {rule}")
+        self._fitted()
+        run = self.run(self._complete(X) if self.columns is None else X)
+        c = run.statistics[0]
+        if beta is None and self.bounded:
+            beta = 1.0
+        if isinstance(rule, Quantised):  # rounding is as coarse as its bound, whatever the scores
+            beta = max(beta or float(np.ptp(c, axis=0).max()) / 2, rule.bound if not self.center else rule.bound / 2)
+        classes = tuple(self.classes_[::-1])
+        return certify(
+            c, y, self.policy, self.rounds, confidence=confidence, beta=beta, tau=tau, sigma=sigma, bits=bits,
+            raw=not self.center, classes=classes, errors=run.errors(y, classes),
+        )  # fmt: skip
 
     # Keeping
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium import __version__
-from collegium.cli import compare, data, demo, network, simulate
+from collegium.cli import certify, compare, data, demo, network, plan, simulate
 from collegium.errors import CollegiumError
 
 
@@ -26,10 +26,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(certify.certify)
 app.command()(compare.compare)
 app.command()(demo.demo)
 app.add_typer(data.app, name="data")
 app.command()(network.network)
+app.command()(plan.plan)
 app.command()(simulate.simulate)
 
 

@@ -23,7 +23,10 @@ FAMILIES: dict[str, tuple[Callable[..., Graph], str]] = {
 }
 POLICIES = {"uniform": policy.uniform, "metropolis": policy.metropolis, "laplacian": policy.laplacian}
 
-NETWORK_HELP = "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file with the matrix A."
+NETWORK_HELP = (
+    "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file: the matrix A, or a network "
+    "from collegium plan."
+)
 POLICY_HELP = f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform)."
 
 
@@ -40,6 +43,10 @@ def read_policy(written: str, rule: str | None) -> Policy:
         raise InputFileError(f"{written!r} is neither a topology nor a file. Topologies: {examples}")
     if rule is not None:
         raise PolicyError(f"{written} holds the weights themselves: leave out --policy {rule}")
+    if path.suffix.lower() == ".json":
+        from collegium.planner import read_network
+
+        return read_network(path).policy
     try:
         return Policy(read_matrix(path))
     except PolicyError as problem:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import protocol
+from collegium.cli.labelled import read_classes
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
@@ -60,7 +61,7 @@ def simulate(
         raise RuleError("--plot draws errors and needs labels of at least one item: give --labels")
     if mailbox not in MAILBOXES:
         raise RuleError(f"there is no mailbox {mailbox!r}: choose {' or '.join(MAILBOXES)}")
-    names = _classes(classes, table)
+    names = read_classes(classes, table.labels)
     built = read_policy(network, policy)
     spoken = read_rule(rule, bits, bound, table.values, rounds)
     items = table.items
@@ -100,17 +101,6 @@ def read_rule(written: str, bits: int | None, bound: float | None, scores: Any, 
             )
         bound = (float(np.abs(scores).max(initial=0.0)) or 1.0) / share
     return protocol.Quantised(rule, bits, bound)
-
-
-def _classes(written: str | None, table: Scores) -> list[Any] | None:
-    if written is None:
-        return None
-    names = [name.strip() for name in written.split(",")]
-    numeric = table.labels is not None and table.labels.dtype.kind in "fiu"
-    try:
-        return [float(name) for name in names] if numeric else names
-    except ValueError:
-        raise RuleError(f"--classes {written}: the labels are numbers, so the classes must be numbers") from None
 
 
 def _class_names(table: Scores, names: list[Any] | None) -> list[str] | None:

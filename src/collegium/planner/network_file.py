@@ -1,0 +1,77 @@
+"""A network as a file: who hears whom and how much, what is said and when, for how many rounds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from collegium.arguments import whole_number
+from collegium.errors import CollegiumError, InputFileError
+from collegium.policy import Policy
+from collegium.protocol import Rule
+from collegium.team_files.values import Malformed, decode, encode
+
+FORMAT = "collegium network 1"
+
+
+class NetworkFile(NamedTuple):
+    """What a network file holds."""
+
+    policy: Policy
+    rule: Rule
+    rounds: int
+    about: str = ""
+    """For people to read."""
+
+
+def write_network(path: str | Path, network: NetworkFile) -> None:
+    """Write a network as JSON: `links` lists [from, to, weight], an agent's weight for itself among them."""
+    graph = network.policy.graph
+    links = [
+        [int(l), int(k), float(weight)]
+        for l, k, weight in zip(graph.indices, graph.hearers, network.policy.weights, strict=True)
+    ]
+    content = {
+        "format": FORMAT,
+        "about": network.about,
+        "agents": network.policy.size,
+        "rounds": network.rounds,
+        "rule": encode(network.rule, "the rule"),
+        "links": links,
+    }
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=None, separators=(",", ": ")).replace(',"', ',\n"') + "\n")
+    except OSError as problem:
+        raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
+
+
+def read_network(path: str | Path) -> NetworkFile:
+    """Read a network back; weights and rule are checked like any others."""
+    path = Path(path)
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputFileError(f"{path}: {problem.strerror or problem}") from None
+    except ValueError:
+        raise InputFileError(f"{path} is not a JSON file") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputFileError(f"{path} is not a network file of the form {FORMAT!r}, as collegium plan --save writes")
+    try:
+        K = whole_number(content["agents"], "agents", InputFileError, at_least=1)
+        rows = np.array(content["links"], np.float64).reshape(-1, 3)
+        sender, hearer = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+        policy = Policy(sparse.csc_array((rows[:, 2], (sender, hearer)), shape=(K, K)))
+        rule = decode(content["rule"])
+        if not isinstance(rule, Rule):
+            raise Malformed("its rule is none")
+        rounds = whole_number(content["rounds"], "rounds", InputFileError)
+        return NetworkFile(policy, rule, rounds, str(content.get("about", "")))
+    except (KeyError, TypeError, ValueError, CollegiumError) as problem:
+        missing = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
+        raise InputFileError(f"{path} does not hold a network: {missing}") from None

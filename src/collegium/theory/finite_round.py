@@ -1,0 +1,78 @@
+"""The guarantee after t rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from collegium.errors import AssumptionError
+from collegium.policy import Policy
+from collegium.theory.bound import Bound, Doubles, dependence, margin, positive, primitive, resting_on, together, upper
+from collegium.theory.mixing import powers, squares, transient
+
+_MOST_ROUNDS = 100_000
+
+
+def finite_round(
+    policy: Policy,
+    delta: ArrayLike,
+    beta: ArrayLike,
+    rounds: int,
+    tau: ArrayLike = 1.0,
+    sigma: float | None = None,
+    *,
+    raw: bool = False,
+) -> Bound:
+    r"""An upper bound on every agent's error after 0, …, `rounds` rounds, shape (rounds+1, K) [hu2026, Thm 2].
+
+    $$ P(\mathcal M_{k,t}) \le \exp\Bigl\{-\frac{r_t^2}{2 \tau \beta^2 \sum_\ell [A^t]_{\ell k}^2}\Bigr\},
+       \qquad r_t = \delta - 2 \beta K C(A, \sigma) \sigma^t $$
+
+    where r_t is what incomplete mixing leaves of the margin. Where it is not positive the theorem says nothing: NaN.
+    Without σ, $\sum_\ell |[A^t]_{\ell k} - \pi_\ell|$ itself takes the place of $K C(A, \sigma) \sigma^t$, agent by
+    agent: the paper's proof passes through it, and for $A = \pi 1^T$ it is 0 after one round. Raw scores lose only half
+    as much margin. For arrays of δ, β and τ, their axes come first. It need not fall with t.
+
+    It tends to `sufficient` as t grows. parts: `r`, the residual margin, of the shape of the value.
+    """
+    p = primitive(policy)
+    d, b, dep = (x[..., None, None] for x in shaped(delta, beta, tau))
+    weights = powers(p, rounds)
+    r = residual(p, weights, d, b, sigma, raw)
+    spread = dep * b**2 * squares(weights)
+    return upper(exponential(r, spread), resting_on(raw), r=r)
+
+
+def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None = None, *, raw: bool = False) -> int:
+    r"""The smallest t from which on the residual margin is positive for every agent.
+
+    With σ: the first t above $\log(\delta / 2 \beta K C(A, \sigma)) / \log \sigma$.
+    """
+    p = primitive(policy)
+    lost = (1 if raw else 2) * float(positive(beta, "β")) / float(margin(delta, above_zero=True))
+    if sigma is not None:
+        decay = lost * float(transient(p, powers(p, 0), sigma).max())
+        return 0 if decay < 1 else int(np.floor(np.log(decay) / -np.log(sigma))) + 1
+    A, weights = p.power(1), np.eye(p.size)
+    for t in range(_MOST_ROUNDS):
+        # The largest distance over all agents never grows, so the first t is the last that has to be waited for.
+        if lost * np.abs(weights - p.perron[:, None]).sum(axis=0).max() < 1:
+            return t
+        weights = weights @ A
+    raise AssumptionError(f"δ = {delta:g} is too small, or mixing too slow: {_MOST_ROUNDS} rounds are not enough")
+
+
+def shaped(delta: ArrayLike, beta: ArrayLike, tau: ArrayLike) -> list[Doubles]:
+    """δ > 0, β and τ, checked and broadcast."""
+    return together(delta=margin(delta, above_zero=True), beta=positive(beta, "β"), tau=dependence(tau))
+
+
+def residual(p: Policy, weights: Doubles, d: Doubles, b: Doubles, sigma: float | None, raw: bool) -> Doubles:
+    """r_t(δ), shape (…, rounds+1, K)."""
+    left: Doubles = d - (1 if raw else 2) * b * transient(p, weights, sigma)
+    return left
+
+
+def exponential(r: Doubles, spread: Doubles) -> Doubles:
+    """exp(-r² / 2·spread) where r is positive, NaN elsewhere."""
+    return np.where(r > 0, np.exp(-(np.maximum(r, 0.0) ** 2) / (2 * spread)), np.nan)

@@ -1,0 +1,28 @@
+"""The guarantee where communication suffices."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from collegium.policy import Policy
+from collegium.theory.bound import Bound, dependence, margin, positive, primitive, resting_on, together, upper
+
+
+def sufficient(policy: Policy, delta: ArrayLike, beta: ArrayLike, tau: ArrayLike = 1.0, *, raw: bool = False) -> Bound:
+    r"""An upper bound on the error of the joint decision after enough rounds [hu2026, Thm 1].
+
+    $$ P(\mathcal M) \le \exp\Bigl\{-\frac{\delta^2}{2 \tau \beta^2 \sum_k \pi_k^2}\Bigr\} $$
+
+    where δ is the margin that the aggregate's class means attain, β bounds every score, τ is the dependence of views
+    given the class (1: independent) and π the Perron vector. All may be arrays. For raw scores (`raw=True`) the bound
+    has the same form, with δ the margin of the raw aggregate.
+
+    >>> from collegium import policy, topology
+    >>> float(sufficient(policy.uniform(topology.ring(9)), delta=0.8, beta=1.0).value.round(4))
+    0.0561
+    """
+    p = primitive(policy)
+    d, b, dep = together(delta=margin(delta), beta=positive(beta, "β"), tau=dependence(tau))
+    spread = float(np.sum(p.perron**2))
+    return upper(np.exp(-(d**2) / (2 * dep * b**2 * spread)), resting_on(raw), spread=spread)

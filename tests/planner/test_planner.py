@@ -1,0 +1,228 @@
+"""The planner: nothing better is overlooked, the halves are apart, and what cannot be had is said."""
+
+import json
+
+import numpy as np
+import pytest
+
+from collegium import collaborate, planner, policy, protocol, theory, topology
+from collegium.errors import InputFileError, RuleError, ScoreError
+from collegium.measures import mean_interval, wrong
+from collegium.planner.candidates import networks, rules
+from collegium.planner.search import _front, _halves, _measure
+from collegium.plots import plan_figure
+from helpers import score_record
+
+RECORD = score_record(K=6, n=240, seed=3)
+SCORES, Y = RECORD.statistics("test"), RECORD.y_test
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return planner.plan(SCORES, Y, budget_bits=200, rounds=8)
+
+
+# What is searched
+
+
+@pytest.mark.parametrize("K", [2, 3, 5, 6, 12, 16])
+def test_networks_are_over_all_agents_and_differ(K):
+    found = networks(K)
+    assert all(one.policy.size == K for one in found)
+    assert len({one.policy for one in found}) == len(found)
+    names = {one.topology.partition(":")[0] for one in found}
+    assert {"ring", "path"} & names
+    if K == 12:
+        assert names == {"ring", "path", "star", "grid", "torus", "small-world", "erdos-renyi", "complete"}
+
+
+def test_networks_are_written_as_the_command_line_reads_them():
+    from collegium.cli.networks import read_policy
+
+    for one in networks(6):
+        assert read_policy(one.topology, one.weighing) == one.policy
+
+
+def test_rules_stop_early_and_say_little():
+    exact, coarse = rules(2.0, 5.0)
+    kinds = {type(rule) for rule in exact}
+    assert kinds == {protocol.DeGroot, protocol.DeltaTrigger, protocol.LabelStability}
+    assert {rule.bits for rule in coarse} == {2, 3, 4, 6, 8, 12}
+    assert all(rule.bound == 5.0 for rule in coarse)
+
+
+# What is found
+
+
+def test_the_front_is_what_brute_force_finds():
+    first, _ = _halves(Y, 0)
+    measured = _measure(SCORES, Y, first, T=3, M=1, seed=0)
+    front = _front(measured)
+    points = list(zip(measured.bits, measured.error, strict=True))
+    best = set()
+    for bits, error in points[:4000]:
+        if not any((b <= bits and e < error) or (b < bits and e <= error) for b, e in points):
+            best.add((bits, error))
+    found = {points[i] for i in front}
+    assert best <= found
+    for bits, error in found:
+        assert not any((b <= bits and e < error) or (b < bits and e <= error) for b, e in points)
+
+
+def test_a_plan_is_measured_on_the_other_half(answer):
+    first, second = _halves(Y, 0)
+    assert not set(first) & set(second)
+    assert len(first) + len(second) == len(Y)
+    assert abs(Y[first].sum()) <= 1
+    for one in (answer.recommended, answer.front[0], answer.front[-1]):
+        run = collaborate(SCORES[second], one.policy, one.rounds, one.rule, 0, items=second)
+        assert one.error == mean_interval(wrong(run.statistics[-1], Y[second]))
+        assert one.bits.mean == pytest.approx(run.bits.mean())
+        again = collaborate(SCORES[first], one.policy, one.rounds, one.rule, 0, items=first)
+        if not isinstance(one.rule, protocol.Quantised):
+            assert one.chosen_error == pytest.approx(again.errors(Y[first])[-1].mean())
+
+
+def test_the_front_runs_from_cheap_to_good(answer):
+    bits, errors = [one.chosen_bits for one in answer.front], [one.chosen_error for one in answer.front]
+    assert (np.diff(bits) > 0).all()
+    assert (np.diff(errors) < 0).all()
+    assert len(answer.front) <= 25
+
+
+def test_a_budget_gets_the_best_within_it(answer):
+    assert answer.met
+    assert answer.recommended.chosen_bits <= 200
+    within = [one.chosen_error for one in answer.front if one.chosen_bits <= 200]
+    assert answer.recommended.chosen_error == min(within)
+    assert "smallest error of those with at most 200 bits" in answer.reasons[0]
+
+
+def test_a_target_gets_the_cheapest_that_reaches_it(answer):
+    target = answer.front[len(answer.front) // 2].chosen_error
+    found = planner.plan(SCORES, Y, target_error=target, rounds=8)
+    assert found.met
+    assert found.recommended.chosen_error <= target
+    assert found.recommended.chosen_bits <= answer.front[len(answer.front) // 2].chosen_bits
+    assert "cheapest" in found.reasons[0]
+
+
+def test_what_cannot_be_had_is_said_with_the_nearest():
+    cheap = planner.plan(SCORES, Y, budget_bits=3, rounds=4)
+    assert not cheap.met
+    assert "no plan in which agents talk at all costs at most 3 bits" in cheap.reasons[0]
+    assert cheap.recommended == cheap.front[0]
+    good = planner.plan(SCORES, Y, target_error=0.0, rounds=4)
+    assert not good.met
+    assert "no plan reaches an error of 0" in good.reasons[0]
+    assert good.recommended == good.front[-1]
+    both = planner.plan(SCORES, Y, target_error=0.0, budget_bits=100, rounds=4)
+    assert not both.met
+    assert both.recommended.chosen_bits <= 100
+    assert "with at most 100 bits per item reaches" in both.reasons[0]
+
+
+def test_luck_is_called_luck():
+    """Pure noise: the chosen error is flattering, and the other half says so."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(80) < 0.5, 1, -1)
+    found = planner.plan(rng.normal(size=(80, 4)), y, target_error=0.42, rounds=6)
+    assert found.recommended.chosen_error <= 0.42
+    assert any("flatters" in reason for reason in found.reasons) == (found.recommended.error.mean > 0.42)
+    assert abs(found.recommended.error.mean - 0.5) < 3 * found.recommended.error.half
+    assert found.certificate.vacuous or found.certificate.limit > 0.5
+
+
+def test_the_certificate_is_of_the_recommended_plan(answer):
+    best = answer.recommended
+    _, second = _halves(Y, 0)
+    run = collaborate(SCORES[second], best.policy, best.rounds, best.rule, 0, items=second)
+    np.testing.assert_array_equal(answer.certificate.errors, run.errors(Y[second]))
+    assert isinstance(answer.certificate, theory.Certificate)
+    assert answer.alone == mean_interval(wrong(SCORES[second], Y[second]))
+
+
+def test_the_same_seed_gives_the_same_plan(answer):
+    again = planner.plan(SCORES, Y, budget_bits=200, rounds=8)
+    assert again.recommended == answer.recommended
+    assert again.reasons == answer.reasons
+
+
+def test_other_labels_are_understood():
+    words = np.where(Y > 0, "cat", "dog")
+    found = planner.plan(SCORES, words, budget_bits=200, rounds=3, classes=("cat", "dog"))
+    assert found.recommended.error.mean < found.alone.mean
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda: planner.plan(SCORES[:, :1], Y), ScoreError, "at least two agents"),
+        (lambda: planner.plan(SCORES[:6], Y[:6]), ScoreError, "four of each class"),
+        (lambda: planner.plan(SCORES, Y, target_error=1.5), RuleError, "target error"),
+        (lambda: planner.plan(SCORES, Y, budget_bits=-1), RuleError, "budget in bits"),
+        (lambda: planner.plan(SCORES, Y, rounds=0), RuleError, "rounds"),
+        (lambda: planner.plan(SCORES * np.nan, Y), ScoreError, "NaN"),
+        (lambda: planner.plan("scores", Y), ScoreError, "at least two agents"),
+    ],
+)
+def test_mistakes(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call()
+
+
+def test_a_figure_is_drawn(answer, tmp_path):
+    plan_figure(answer, "a plan").savefig(tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+# Network files
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        protocol.DeGroot(),
+        protocol.SocialLearning(),
+        protocol.DeltaTrigger(0.25),
+        protocol.Quantised(protocol.LabelStability(2, 0.5), 4, 2.5),
+    ],
+    ids=repr,
+)
+def test_a_network_file_comes_back_number_for_number(rule, tmp_path):
+    network = planner.NetworkFile(policy.uniform(topology.erdos_renyi(9, links=24, seed=7)), rule, 12, "for a test")
+    planner.write_network(tmp_path / "deep" / "net.json", network)
+    back = planner.read_network(tmp_path / "deep" / "net.json")
+    assert back == network
+    content = json.loads((tmp_path / "deep" / "net.json").read_text())
+    assert content["agents"] == 9
+    assert len(content["links"]) == 24 + 9
+
+
+WHOLE = {"format": "collegium network 1", "agents": 1, "rounds": 1, "rule": {"DeGroot": {}}, "links": [[0, 0, 1]]}
+BROKEN = {
+    "no file": None,
+    "no JSON": "{",
+    "another": {"format": "something"},
+    "no links": {name: WHOLE[name] for name in ("format", "agents")},
+    "weights": WHOLE | {"agents": 2},
+    "agents": WHOLE | {"links": [[0, 5, 1]]},
+    "rule": WHOLE | {"rule": 3},
+    "unknown": WHOLE | {"rule": {"Magic": {}}},
+    "rounds": WHOLE | {"rounds": -1},
+}
+
+
+def test_the_broken_ones_differ_from_a_whole_one_in_one_thing(tmp_path):
+    (tmp_path / "net.json").write_text(json.dumps(WHOLE))
+    assert planner.read_network(tmp_path / "net.json").policy.size == 1
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_network_file_is_refused(name, tmp_path):
+    path = tmp_path / "net.json"
+    content = BROKEN[name]
+    if content is not None:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(InputFileError, match=r"net\.json"):
+        planner.read_network(path)
