@@ -62,6 +62,12 @@ def test_the_last_round_alone_needs_a_bound():
             call()
 
 
+def test_a_bound_that_is_none_is_refused():
+    run = collaborate(np.full((2, 6), 3.0), NETWORKS[0], rounds=2)
+    with pytest.raises(RuleError, match="not within ±1: some statistic is 3"):
+        run.settled(0, bound=1.0)
+
+
 def test_only_for_degroot():
     run = collaborate(np.ones((2, 6)), NETWORKS[0], rounds=2, rule=SocialLearning())
     with pytest.raises(RuleError, match="DeGroot at full precision"):

@@ -94,6 +94,9 @@ class Run:
                 raise RuleError('give bound=, the largest |score|, or run with record="all"')
             bound = float(np.abs(self.statistics[0]).max(initial=0.0))
         bound = real_number(bound, "bound", RuleError, at_least=0)
+        seen = float(np.abs(self.statistics).max(initial=0.0))
+        if seen > bound * (1 + 1e-12):
+            raise RuleError(f"the scores are not within ±{bound:g}: some statistic is {seen:.6g}")
         t = place + self.rounds + 1 - len(self.statistics)
         apart = np.asarray(abs(self.policy.power(t) - self.policy.perron[:, None]).sum(axis=0)).ravel()
         return np.asarray(np.abs(self.statistics[place]) > bound * (apart + apart.max()))

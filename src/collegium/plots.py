@@ -185,7 +185,7 @@ def certificate_figure(certificate: "Certificate", title: str) -> Any:
     axes.plot(rounds, 100 * worst, "o-", color=ORANGE, linewidth=2.2, markersize=4, label="guaranteed, worst agent")
     if certificate.limit < 1:
         axes.axhline(100 * certificate.limit, color=ORANGE, linestyle=":", label="guaranteed after enough rounds")
-    else:
+    elif certificate.delta <= 0:
         axes.text(0.5, 0.9, "no guarantee: the margin is not positive", ha="center", transform=axes.transAxes)
     axes.set_xlabel("communication round (0 = each agent alone)")
     axes.set_ylabel("error (%)")

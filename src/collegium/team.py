@@ -236,6 +236,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         beta: float | None = None,
         tau: float = 1.0,
         sigma: float | None = None,
+        exact: bool = False,
     ) -> Certificate:
         """The guarantee that items nobody was trained on support, beside the error they show; see `theory.certify`.
 
@@ -251,12 +252,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         c = run.statistics[0]
         if beta is None and self.bounded:
             beta = 1.0
-        if isinstance(rule, Quantised):  # rounding is as coarse as its bound, whatever the scores
-            beta = max(beta or float(np.ptp(c, axis=0).max()) / 2, rule.bound if not self.center else rule.bound / 2)
+        # Rounding is as coarse as the quantiser's bound, whatever the scores.
+        coarseness = rule.bound / (2 if self.center else 1) if isinstance(rule, Quantised) else 0.0
         classes = tuple(self.classes_[::-1])
         return certify(
             c, y, self.policy, self.rounds, confidence=confidence, beta=beta, tau=tau, sigma=sigma, bits=bits,
-            raw=not self.center, classes=classes, errors=run.errors(y, classes),
+            raw=not self.center, exact=exact, classes=classes, errors=run.errors(y, classes), coarseness=coarseness,
         )  # fmt: skip
 
     # Keeping

@@ -33,7 +33,15 @@ def test_plan_from_scores_to_network_file(cli, table, tmp_path):
     assert (tmp_path / "plan.png").stat().st_size > 10_000
     seen = json.loads(cli("network", tmp_path / "net.json", "--json").out)
     assert seen["agents"] == 6
-    assert "agree on" in cli("simulate", table, tmp_path / "net.json").out
+    plan = json.loads((tmp_path / "net.json").read_text())
+    run = json.loads(cli("simulate", table, tmp_path / "net.json", "--json").out)
+    assert run["rounds"] == plan["rounds"]  # not 20
+    bits = plan["rule"]["Quantised"]["bits"]
+    assert [b == bits * t for b, t in zip(run["bits"], run["transmissions"], strict=True)] == [True] * 200
+    other = json.loads(cli("simulate", table, tmp_path / "net.json", "--json", "--rounds", 1, "--rule", "degroot").out)
+    assert (other["rounds"], other["bits"][0]) == (1, 64 * other["transmissions"][0])
+    certified = json.loads(cli("certify", table, tmp_path / "net.json", "--classes", "cat,dog", "--json").out)
+    assert (certified["bits"], len(certified["errors"])) == (bits, plan["rounds"] + 1)
 
 
 def test_plan_as_json(cli, table):
@@ -70,6 +78,9 @@ def test_certify_prints_draws_and_says_json(cli, table, tmp_path):
     assert (tmp_path / "c.png").stat().st_size > 5000
     found = json.loads(cli(*words, "--json", "--bits", 4, "--tau", 2, "--beta", 20).out)
     assert (found["bits"], found["tau"], found["beta"]) == (4, 2.0, 20.0)
+    full = json.loads(cli(*words, "--json").out)
+    assert np.array(found["errors"])[-1].mean() > np.array(full["errors"])[-1].mean()  # rounding within ±40 harms
+    assert found["limit"]["bound"] is None
     assert np.array(found["errors"]).shape == (13, 6)
 
 
@@ -88,7 +99,7 @@ MISTAKES = {
     "beta": (["certify", "good.csv", "ring:2", "--beta", "0.01"], "leave the range"),
     "confidence": (["certify", "good.csv", "ring:2", "--confidence", "2"], "confidence must lie"),
     "tau": (["certify", "good.csv", "ring:2", "--tau", "0"], "at least 1"),
-    "bits": (["certify", "good.csv", "ring:2", "--bits", "0"], "bits must be whole"),
+    "bits": (["certify", "good.csv", "ring:2", "--bits", "0"], "bits must be a whole number between 1 and 32"),
     "target": (["plan", "--scores", "good.csv", "--target-error", "7"], "target error"),
     "budget": (["plan", "--scores", "good.csv", "--budget-bits", "-7"], "budget"),
     "save": (["plan", "--scores", "good.csv", "--save", "net.csv"], "must end in .json"),

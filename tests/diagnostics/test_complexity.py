@@ -8,7 +8,7 @@ from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, Tor
 from collegium.diagnostics import complexity
 from collegium.diagnostics.complexity import layers
 from collegium.errors import ModelError
-from collegium.theory.rademacher import Affine, finite_class
+from collegium.theory.rademacher import Affine, Ramp, finite_class
 from helpers import tiny_images
 
 QUICK = Training(learning_rate=0.01, batch_size=16, max_epochs=2)
@@ -56,6 +56,23 @@ def test_logistic_regression_has_one_layer():
     start = np.linalg.norm(x, axis=0).max() * np.sqrt(2 * np.log(128)) / 40
     expected = float(weight.abs().sum()) * start + abs(float(bias)) / np.sqrt(40)
     assert complexity(model, train.views[0]).value == pytest.approx(expected, rel=1e-5)
+
+
+def test_layers_are_those_of_the_network():
+    train = tiny_images(40, 1)
+    patch = PatchCNN(training=QUICK, random_state=0).fit(train.views[0], train.y).module_
+    kinds = layers(patch)
+    assert [type(layer) for layer in kinds] == [Affine, Ramp, Affine, Ramp, Affine, Ramp, Affine]
+    assert kinds[3].pool == 4
+    assert kinds[2].norm == pytest.approx(float(patch.second.weight.detach().abs().sum(dim=(1, 2, 3)).max()))
+    residual = SmallResNet(training=QUICK, random_state=0).fit(train.views[0], train.y).module_
+    stem = layers(residual)[0]
+    convolution, norm = residual.stem
+    scale = (norm.weight / (norm.running_var + norm.eps).sqrt()).detach()
+    norms = convolution.weight.detach().abs().sum(dim=(1, 2, 3)) * scale.abs()
+    assert stem.norm == pytest.approx(float(norms.max()), rel=1e-5)
+    offsets = (norm.bias - norm.running_mean * scale).detach().abs()
+    assert stem.bias == pytest.approx(float(offsets.max()), rel=1e-5)
 
 
 def test_more_items_are_less_complexity():

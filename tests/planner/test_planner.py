@@ -1,15 +1,16 @@
 """The planner: nothing better is overlooked, the halves are apart, and what cannot be had is said."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from collegium import collaborate, planner, policy, protocol, theory, topology
 from collegium.errors import InputFileError, RuleError, ScoreError
-from collegium.measures import mean_interval, wrong
+from collegium.measures import Interval, mean_interval, wrong
 from collegium.planner.candidates import networks, rules
-from collegium.planner.search import _front, _halves, _measure
+from collegium.planner.search import _beside, _front, _halves, _measure
 from collegium.plots import plan_figure
 from helpers import score_record
 
@@ -122,6 +123,36 @@ def test_what_cannot_be_had_is_said_with_the_nearest():
     assert "with at most 100 bits per item reaches" in both.reasons[0]
 
 
+def test_nobody_talks_if_nobody_needs_to():
+    found = planner.plan(SCORES, Y, target_error=0.9, rounds=3)
+    assert found.met
+    assert (found.recommended.rounds, found.recommended.bits.mean) == (0, 0)
+    assert "nobody needs to talk" in found.reasons[0]
+    assert found.recommended.error == found.alone
+
+
+def test_classes_the_wrong_way_round_are_noticed():
+    found = planner.plan(SCORES, -Y, budget_bits=100, rounds=3)
+    assert any("right way round" in reason for reason in found.reasons)
+
+
+def test_what_the_other_half_says():
+    plan = planner.plan(SCORES, Y, budget_bits=200, rounds=3).recommended
+    alone = Interval(0.3, 0.01)
+    worse = replace(plan, error=Interval(0.30, 0.02), bits=Interval(300.0, 1.0), chosen_bits=100.0)
+    said = _beside(worse, alone, 0.29, 200)
+    assert any("within the interval" in one for one in said)
+    assert any("needs more than 200 bits" in one for one in said)
+    assert any("beyond doubt" in one for one in _beside(worse, alone, 0.25, None))
+    assert len(_beside(worse, alone, 0.35, 400)) == 1
+
+
+def test_thresholds_are_in_units_of_the_scores():
+    small, large = rules(1.0, 5.0)[0], rules(10.0, 5.0)[0]
+    assert [rule.threshold for rule in large[1:6]] == pytest.approx([10 * rule.threshold for rule in small[1:6]])
+    assert large[-1].confidence == pytest.approx(10 * small[-1].confidence)
+
+
 def test_luck_is_called_luck():
     """Pure noise: the chosen error is flattering, and the other half says so."""
     rng = np.random.default_rng(0)
@@ -137,8 +168,19 @@ def test_the_certificate_is_of_the_recommended_plan(answer):
     best = answer.recommended
     _, second = _halves(Y, 0)
     run = collaborate(SCORES[second], best.policy, best.rounds, best.rule, 0, items=second)
-    np.testing.assert_array_equal(answer.certificate.errors, run.errors(Y[second]))
-    assert isinstance(answer.certificate, theory.Certificate)
+    rule = protocol.DeGroot()
+    if isinstance(best.rule, protocol.Quantised):
+        rule = protocol.Quantised(rule, best.rule.bits, best.rule.bound)
+    talking = collaborate(SCORES[second], best.policy, best.rounds, rule, 0, items=second)
+    np.testing.assert_array_equal(answer.certificate.errors, talking.errors(Y[second]))  # never silent
+    assert best.error.mean == pytest.approx(run.errors(Y[second])[-1].mean())
+    assert isinstance(best.rule, protocol.Quantised)
+    assert answer.certificate.bits == best.rule.bits
+    beta = max(best.rule.bound / 2, np.ptp(SCORES[second], axis=0).max() / 2)
+    assert answer.certificate.beta == pytest.approx(beta)
+    assert not answer.certificate.beta_is_given
+    reference = theory.finite_precision(best.policy, answer.certificate.delta, beta, best.rounds, best.rule.bits)
+    np.testing.assert_allclose(answer.certificate.bound, reference.value)
     assert answer.alone == mean_interval(wrong(SCORES[second], Y[second]))
 
 
@@ -163,6 +205,8 @@ def test_other_labels_are_understood():
         (lambda: planner.plan(SCORES, Y, budget_bits=-1), RuleError, "budget in bits"),
         (lambda: planner.plan(SCORES, Y, rounds=0), RuleError, "rounds"),
         (lambda: planner.plan(SCORES * np.nan, Y), ScoreError, "NaN"),
+        (lambda: planner.plan(SCORES * 1e200, Y), ScoreError, "too small or too large"),
+        (lambda: planner.plan(SCORES * 1e-200, Y), ScoreError, "too small or too large"),
         (lambda: planner.plan("scores", Y), ScoreError, "at least two agents"),
     ],
 )

@@ -83,11 +83,65 @@ def test_dependence_is_seen():
 
 def test_bits_and_raw_scores():
     c, y = WORLD.draw(2000, np.random.default_rng(6))
-    full, coarse = theory.certify(c, y, P, 20, beta=1.0), theory.certify(c, y, P, 20, beta=1.0, bits=2)
+    some = np.full((21, 12), 0.25)
+    full = theory.certify(c, y, P, 20, beta=1.0)
+    coarse = theory.certify(c, y, P, 20, beta=1.0, bits=2, errors=some)
     assert (coarse.bound[20] > full.bound[20]).all()
+    assert np.isnan(coarse.limit)  # rounding errors pile up: there is no limit to speak of
+    assert json.loads(coarse.to_json())["limit"]["bound"] is None
+    np.testing.assert_array_equal(coarse.errors, some)
     raw = theory.certify(c, y, P, 20, raw=True)
     assert raw.beta == 1.0
     np.testing.assert_allclose(raw.bound, theory.finite_round(P, raw.delta, 1.0, 20, raw=True).value)
+
+
+def test_every_setting_reaches_the_formulas():
+    c, y = WORLD.draw(3000, np.random.default_rng(10))
+    some = np.zeros((31, 12))
+    both = {"tau": 2.0, "sigma": 0.95, "raw": True}
+    plain = theory.certify(c, y, P, 30, **both)
+    np.testing.assert_allclose(plain.bound, theory.finite_round(P, plain.delta, 1.0, 30, **both).value)
+    assert plain.limit == pytest.approx(float(theory.sufficient(P, plain.delta, 1.0, tau=2.0).value))
+    few = theory.certify(c, y, P, 30, bits=3, errors=some, coarseness=1.5, **both)
+    np.testing.assert_allclose(few.bound, theory.finite_precision(P, few.delta, 1.5, 30, 3, **both).value)
+    assert (few.beta, few.beta_is_given) == (1.5, False)
+
+
+def test_offsets_that_were_not_taken_away_make_beta_larger():
+    """Scores of range 2 that sit 30 above and below 0: |c| ≤ 2β needs β = 15.5, or the bound would be false."""
+    p = policy.metropolis(topology.ring(16))
+    rng = np.random.default_rng(11)
+    y = np.where(rng.random(4000) < 0.5, 1, -1)
+    c = np.tanh(0.8 * y[:, None] + rng.normal(size=(4000, 16))) + np.where(np.arange(16) < 8, 30.0, -30.0)
+    found = theory.certify(c, y, p, 60)
+    assert found.beta == pytest.approx(np.abs(c).max() / 2)
+    known = ~np.isnan(found.bound)
+    assert (found.errors[known] <= found.bound[known]).all()
+    with pytest.raises(AssumptionError, match="leave the range"):
+        theory.certify(c, y, p, 60, beta=1.0)
+
+
+def test_an_exact_margin_holds_for_few_items_too():
+    """Scores ±1, three in a hundred wrong, ten items a class: Student is too sure of itself, Hoeffding is not."""
+    world, rng = World(np.full(12, 0.94)), np.random.default_rng(12)
+    one = World(np.array([0.94]))
+    held = {True: 0, False: 0}
+    for _ in range(300):
+        once, y = one.draw(20, rng)
+        if min((y > 0).sum(), (y < 0).sum()) < 2:
+            continue
+        c = np.repeat(once, 12, axis=1)
+        for exact in held:
+            held[exact] += theory.certify(c, y, P, 1, beta=1.0, exact=exact).delta <= world.margin(P)
+    assert held[True] == 300
+    assert held[False] < 250
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_absurd_sizes_are_refused(scale):
+    c, y = WORLD.draw(50, np.random.default_rng(13))
+    with pytest.raises(AssumptionError, match="too small or too large"):
+        theory.certify(c * scale, y, P, 3)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +151,12 @@ def test_bits_and_raw_scores():
         ({"confidence": 1.0}, "confidence must lie strictly"),
         ({"tau": 0.9}, "at least 1"),
         ({"errors": [[0.1]]}, "rounds by agents"),
+        ({"errors": "x"}, "errors must be a number"),
+        ({"errors": np.full((4, 12), np.nan)}, "finite"),
+        ({"bits": 4}, "give errors="),
+        ({"bits": [4, 6], "errors": np.zeros((4, 12))}, "one bits"),
+        ({"bits": 0, "errors": np.zeros((4, 12))}, "between 1 and 64"),
+        ({"tau": [1.0, 2.0]}, "one τ"),
         ({"sigma": 0.1}, "σ must lie between"),
     ],
 )
@@ -159,7 +219,20 @@ def test_a_quantised_team_counts_its_rounding(digits):
     found = team.certify(test.views, test.y)
     assert found.bits == 4
     assert found.beta >= 6.0  # the range of the quantiser, not only of the scores
+    assert not found.beta_is_given
+    raw = Team(names, grid, rule=rule, center=False).fit(train.views, train.y).certify(test.views, test.y)
+    assert raw.beta >= 12.0
     np.testing.assert_array_equal(found.errors, team.run(test.views).errors(test.y))
+
+
+def test_a_team_without_centers_has_the_raw_guarantee(digits):
+    train, test, grid, names = digits
+    team = Team(names, grid, center=False).fit(train.views, train.y)
+    found = team.certify(test.views, test.y, tau=2.0, sigma=0.95)
+    both = {"tau": 2.0, "sigma": 0.95, "raw": True}
+    np.testing.assert_allclose(found.bound, theory.finite_round(grid, found.delta, found.beta, 20, **both).value)
+    assert not found.exact
+    assert team.certify(test.views, test.y, exact=True).delta < found.delta
 
 
 def test_rules_without_a_guarantee_are_refused(digits):

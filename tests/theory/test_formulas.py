@@ -144,6 +144,7 @@ def test_delta_max_is_where_the_edge_ends():
     with pytest.raises(AssumptionError, match="below δ_max"):
         theory.edge(0.3, most)
     assert theory.delta_max(0.0) == np.inf
+    assert theory.delta_max(0.0, Exponential(2.0)) == pytest.approx(3.0)  # its tangent comes down to 0
     assert theory.edge(0.0, 50.0) > 0
 
 
@@ -288,6 +289,23 @@ def test_the_smallest_admissible_round(p, raw, with_rate):
     assert t == 0 or not (r[t - 1] > 0).all()
 
 
+def test_many_rounds_are_found_quickly():
+    p = policy.uniform(topology.path(100))
+    t = theory.rounds_needed(p, 1e-3, 1.0)
+    for at, enough in ((t - 1, False), (t, True)):
+        apart = np.abs(p.power(at) - p.perron[:, None]).sum(axis=0).max()
+        assert (1e-3 - 2 * apart > 0) == enough
+    assert t > 10_000
+
+
+def test_only_ratios_matter():
+    usual = theory.finite_round(TWO, 0.9, 1.0, 3).value
+    limit = float(theory.sufficient(TWO, 0.5, 1.0).value)
+    for scale in (1e-200, 1e150):
+        assert theory.sufficient(TWO, 0.5 * scale, scale).value == pytest.approx(limit, rel=1e-12)
+        np.testing.assert_allclose(theory.finite_round(TWO, 0.9 * scale, scale, 3).value, usual, rtol=1e-9)
+
+
 # Shapes
 
 
@@ -336,7 +354,15 @@ REFUSED = {
     "rate of one": (lambda: theory.finite_round(TWO, 0.1, 1.0, 3, sigma=1.0), "between σ_A"),
     "rounds": (lambda: theory.finite_round(TWO, 0.1, 1.0, -1), "rounds must be a whole number"),
     "bits": (lambda: theory.finite_precision(TWO, 0.1, 1.0, 3, 2.5), "bits must be whole"),
-    "no bits": (lambda: theory.finite_precision(TWO, 0.1, 1.0, 3, 0), "at least 1"),
+    "no bits": (lambda: theory.finite_precision(TWO, 0.1, 1.0, 3, 0), "between 1 and 64"),
+    "rate in words": (lambda: theory.finite_round(TWO, 0.1, 1.0, 3, sigma="a"), "between σ_A"),
+    "no samples": (lambda: theory.pac(0.1, 0.1, 1.0, 1.0, 0.1, []), "number of samples"),
+    "no loss": (lambda: theory.margin_training(TWO, 0.1, 1.0, 9, 0.0, 0.1, loss="logistic"), "must be a Loss"),
+    "negative risk": (lambda: theory.margin_training(TWO, 0.1, 1.0, 9, 0.0, -5.0), "not negative"),
+    "negative risk of the edge": (lambda: theory.edge(-0.1, 0.1), "not negative"),
+    "many margins": (lambda: theory.rounds_needed(TWO, [0.1, 0.2], 1.0), "one δ"),
+    "no statistics": (lambda: theory.margin_loss([], [], 0.5), "at least one item"),
+    "one statistic": (lambda: theory.margin_loss(0.3, [1], 0.5), "statistics"),
     "epsilon": (lambda: theory.pac(0.1, 0.1, 1.0, 1.0, 1.0, 10), "ε must lie strictly between 0 and 1"),
     "unaligned": (lambda: theory.pac(0.1, 0.1, 1.0, 1.0, 0.1, [10, 20]), "aligned items, the same N"),
     "margin loss": (lambda: theory.pac(1.5, 0.1, 1.0, 1.0, 0.1, 10), "between 0 and 1"),

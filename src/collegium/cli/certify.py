@@ -2,17 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_labelled
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Labelled, read_labelled
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.tables import check_writable
+from collegium.policy import Policy
 
 if TYPE_CHECKING:
+    from collegium.planner import NetworkFile
     from collegium.theory import Certificate
 
 
@@ -22,13 +25,19 @@ def certify(
     policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
     classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
-    rounds: Annotated[int, typer.Option(min=0, help="Communication rounds.")] = 20,
-    confidence: Annotated[float, typer.Option(help="Of the margin.")] = 0.95,
+    rounds: Annotated[
+        int | None, typer.Option(min=0, help="Communication rounds; those of a network file, or 20.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="With which the margin is to hold.")] = 0.95,
     beta: Annotated[
         float | None, typer.Option(help="Half the range of every score, if it is known; else the largest seen.")
     ] = None,
     tau: Annotated[float, typer.Option(help="Dependence of views given the class; 1 if independent.")] = 1.0,
-    bits: Annotated[int | None, typer.Option(help="Of rounded messages; full precision by default.")] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Of rounded messages; those of a network file, or full precision.")
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Hoeffding's margin, for any number of items.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="For rounding.")] = 0,
     raw: Annotated[bool, typer.Option("--raw", help="The scores are not centred.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw guarantee and error against rounds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -40,11 +49,14 @@ def certify(
         from collegium import plots
 
         plots.check_name(plot)
+        check_writable(plot)
     given = read_labelled(scores, labels, classes)
-    over = read_policy(network, policy)
+    over, file = read_network_or_policy(network, policy)
+    rounds = (20 if file is None else file.rounds) if rounds is None else rounds
+    bits, errors, coarseness = _rounded(bits, file, given, over, rounds, beta, raw, seed)
     found = theory.certify(
         given.scores, given.signs, over, rounds, confidence=confidence, beta=beta, tau=tau, bits=bits, raw=raw,
-        classes=(1, -1),
+        exact=exact, classes=(1, -1), errors=errors, coarseness=coarseness,
     )  # fmt: skip
     if plot is not None:
         plots.save(plots.certificate_figure(found, f"{scores.name} over {network}"), plot)
@@ -57,6 +69,30 @@ def certify(
         console.print(f"written: {plot}")
 
 
+def _rounded(
+    bits: int | None,
+    file: "NetworkFile | None",
+    given: Labelled,
+    over: Policy,
+    rounds: int,
+    beta: float | None,
+    raw: bool,
+    seed: int,
+) -> tuple[int | None, Any, float]:
+    """The bits asked for or a network file's, the errors that such rounding makes, and how wide its range is."""
+    from collegium.network import collaborate
+    from collegium.protocol import DeGroot, Quantised
+
+    own = file.rule if file is not None and isinstance(file.rule, Quantised) else None
+    if bits is None and own is None:
+        return None, None, 0.0
+    size = float(abs(given.scores).max()) or 1.0
+    bound = own.bound if own is not None else max(size, (beta or 0.0) * (1 if raw else 2))
+    rule = Quantised(DeGroot(), own.bits if bits is None and own is not None else bits or 0, bound)
+    errors = collaborate(given.scores, over, rounds, rule, seed).errors(given.signs, classes=(1, -1))
+    return rule.bits, errors, bound / (1 if raw else 2)
+
+
 def print_certificate(console: Console, found: "Certificate") -> None:
     """The estimates, and guarantee and measurement for some rounds."""
     off = found.to_dict()["largest_correlation"]
@@ -64,23 +100,26 @@ def print_certificate(console: Console, found: "Certificate") -> None:
     means = ", ".join(
         f"{one.mean:.4g} ± {one.half:.3g} for {sign}" for one, sign in ((found.plus, "+1"), (found.minus, "-1"))
     )
+    how = "" if found.exact else " (approximately, by Student)"
     console.print(
         f"aggregate on {found.items[0]} and {found.items[1]} held-out items: {means}\n"
-        f"margin δ = {found.delta:.4g} with confidence {100 * found.confidence:g} %; β = {found.beta:.4g}, {known}\n"
+        f"margin δ = {found.delta:.4g} with confidence {100 * found.confidence:g} %{how}\n"
+        f"β = {found.beta:.4g}, {known}\n"
         f"dependence: τ = {found.tau:g} assumed; largest correlation given the class {off:.2f}, variance of the "
         f"aggregate {found.inflation:.2f} times that of uncorrelated agents"
     )
     if found.delta <= 0:
         console.print("no guarantee: with this confidence the margin may be 0 or less")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 2))
-    for name in ("round", "measured %", "worst agent %", "guaranteed %", "worst agent %"):
+    for name in ("round", "measured %", "worst agent", "guaranteed %", "for the worst"):
         table.add_column(name, justify="right")
     last = len(found.errors) - 1
     for row in found.rows():
         t = int(row["round"])
         if t in (0, 1, 2, 3, 5, 10, 20, 50, 100, last):
             table.add_row(str(t), *(_percent(row[name]) for name in ("error", "worst_error", "bound", "worst_bound")))
-    table.add_row("∞", _percent(found.measured_limit), "", _percent(found.limit), "")
+    if found.bits is None:
+        table.add_row("∞", _percent(found.measured_limit), "", _percent(found.limit), "")
     console.print(table)
 
 

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from collegium import policy, topology
 from collegium.cli.tables import read_matrix
 from collegium.errors import CollegiumError, GraphError, InputFileError, PolicyError
 from collegium.policy import Policy
 from collegium.topology import Graph
+
+if TYPE_CHECKING:
+    from collegium.planner import NetworkFile
 
 FAMILIES: dict[str, tuple[Callable[..., Graph], str]] = {
     "ring": (topology.ring, "ring:12"),
@@ -43,7 +47,7 @@ def read_policy(written: str, rule: str | None) -> Policy:
         raise InputFileError(f"{written!r} is neither a topology nor a file. Topologies: {examples}")
     if rule is not None:
         raise PolicyError(f"{written} holds the weights themselves: leave out --policy {rule}")
-    if path.suffix.lower() == ".json":
+    if _is_network_file(path):
         from collegium.planner import read_network
 
         return read_network(path).policy
@@ -51,6 +55,20 @@ def read_policy(written: str, rule: str | None) -> Policy:
         return Policy(read_matrix(path))
     except PolicyError as problem:
         raise PolicyError(f"{written}: {problem}") from None
+
+
+def read_network_or_policy(written: str, rule: str | None) -> tuple[Policy, "NetworkFile | None"]:
+    """The policy meant, and the network file it came from, if it did: with a rule and a number of rounds of its own."""
+    policy = read_policy(written, rule)
+    if written.partition(":")[0] in FAMILIES or not _is_network_file(Path(written)):
+        return policy, None
+    from collegium.planner import read_network
+
+    return policy, read_network(written)
+
+
+def _is_network_file(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
 
 
 def read_graph(written: str) -> Graph:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from collegium.cli.certify import print_certificate
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_labelled
-from collegium.cli.tables import check_output
+from collegium.cli.tables import check_output, check_writable
 
 if TYPE_CHECKING:
     from collegium.planner import Answer, Plan
@@ -39,6 +39,8 @@ def plan(
         from collegium import plots
 
         plots.check_name(plot)
+    for path in (save, plot):
+        check_writable(path)
     given = read_labelled(scores, labels, classes)
     answer = planner.plan(
         given.scores, given.signs, target_error=target_error, budget_bits=budget_bits, rounds=rounds, seed=seed,
@@ -91,7 +93,7 @@ def _print(console: Console, answer: "Answer") -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title="from cheap to good", title_justify="left")
     for name in ("bits\nper item", "error %\n± 95 %", "chosen by\nerror %"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("plan")
+    table.add_column("plan", overflow="fold")
     for one in answer.front:
         mark = "★ " if one == answer.recommended else ""
         error = f"{100 * one.error.mean:.2f} ± {100 * one.error.half:5.2f}"

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from collegium import protocol
 from collegium.cli.labelled import read_classes
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
 from collegium.network import Run, collaborate
@@ -30,10 +30,14 @@ def simulate(
     scores: Annotated[Path, typer.Argument(help="Scores, a row per item and a column per agent: CSV, NPY or Parquet.")],
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
     policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
-    rounds: Annotated[int, typer.Option(help="Communication rounds.")] = 20,
+    rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
     rule: Annotated[
-        str, typer.Option(help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}.")
-    ] = "degroot",
+        str | None,
+        typer.Option(
+            help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}. "
+            "By default that of a network file, or degroot."
+        ),
+    ] = None,
     bits: Annotated[int | None, typer.Option(help="Quantise messages to this many bits (1 to 32).")] = None,
     bound: Annotated[float | None, typer.Option(help="Range of the quantiser; by default the largest score.")] = None,
     mailbox: Annotated[str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.")] = "hold-last",
@@ -62,8 +66,12 @@ def simulate(
     if mailbox not in MAILBOXES:
         raise RuleError(f"there is no mailbox {mailbox!r}: choose {' or '.join(MAILBOXES)}")
     names = read_classes(classes, table.labels)
-    built = read_policy(network, policy)
-    spoken = read_rule(rule, bits, bound, table.values, rounds)
+    built, file = read_network_or_policy(network, policy)
+    rounds = (20 if file is None else file.rounds) if rounds is None else rounds
+    if file is not None and rule is None and bits is None and bound is None:
+        spoken = file.rule
+    else:
+        spoken = read_rule(rule or "degroot", bits, bound, table.values, rounds)
     items = table.items
     run = collaborate(table.values, built, rounds, spoken, seed, items=items, mailbox=MAILBOXES[mailbox])
     errors = None if table.labels is None else run.errors(table.labels, names)

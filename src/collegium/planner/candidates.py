@@ -26,13 +26,13 @@ class Network(NamedTuple):
 
 
 def networks(K: int) -> list[Network]:
-    """Every kind of network over K agents, each with uniform and with Metropolis weights; no policy twice."""
+    """Every kind of network over K agents, with uniform, Metropolis and Laplacian weights; no policy twice."""
     found: dict[Policy, Network] = {}
     for name, graph in _graphs(K):
-        for weighing in ("uniform", "metropolis"):
+        for weighing in ("uniform", "metropolis", "laplacian"):
             try:
                 weighed = getattr(policy, weighing)(graph)
-            except CollegiumError:  # Metropolis weights need links in both directions
+            except CollegiumError:  # Laplacian weights need links in both directions
                 continue
             found.setdefault(weighed, Network(name, weighing, weighed))
     return list(found.values())

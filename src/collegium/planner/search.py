@@ -18,7 +18,7 @@ from collegium.network import collaborate, sweep
 from collegium.planner.candidates import Network, described, networks, rules
 from collegium.policy import Policy
 from collegium.progress import track
-from collegium.protocol import Quantised, Rule
+from collegium.protocol import DeGroot, Quantised, Rule
 from collegium.scores import check_scores
 from collegium.theory.certificate import Certificate, certify
 
@@ -59,12 +59,14 @@ class Answer:
     """Plans than which none was both cheaper and better where they were chosen, from cheap to good."""
     recommended: Plan
     met: bool
-    """Whether the recommended plan meets what was asked; if not, it is the nearest that there is."""
+    """Whether the recommended plan meets what was asked, on the half it was chosen by (`reasons` tells of the other);
+    if not, it is the nearest that there is."""
     reasons: tuple[str, ...]
     alone: Interval
     """The mean error of agents that do not talk, on the other half."""
     certificate: Certificate = field(repr=False)
-    """Of the recommended plan, from the other half."""
+    """From the other half, for agents who talk over the recommended network at its precision and never fall silent: the
+    guarantees know no stopping rules."""
     searched: int
     """How many combinations of network, rule and rounds were measured."""
     seconds: float
@@ -96,6 +98,9 @@ def plan(
         raise ScoreError(f"planning needs scores of at least two agents, shape (items, agents); got shape {c.shape}")
     c = check_scores(scores, c.shape[1])
     signs = to_signs(y, len(c), classes)
+    size = float(np.abs(c).max())
+    if size and not 1e-100 < size < 1e100:
+        raise ScoreError(f"scores of size {size:.2g} are too small or too large to compute with: rescale them")
     if target_error is not None:
         real_number(target_error, "the target error", RuleError, at_least=0, at_most=1)
     if budget_bits is not None:
@@ -106,16 +111,21 @@ def plan(
     measured = _measure(c, signs, first, rounds, realisations, seed)
     best = _front(measured)
     chosen, met, why = _recommend(measured, best, target_error, budget_bits)
+    quiet = float(wrong(c[first], signs[first]).mean())
     shown = sorted({*_spread(best), chosen}, key=best.index)
     front = {i: _report(measured, i, c, signs, second, seed) for i in shown}
     alone = mean_interval(wrong(c[second], signs[second]))
+    recommended = front[chosen]
+    if target_error is not None and quiet <= target_error:
+        recommended = _silence(measured.networks[0], quiet, alone)
+        met, why = True, f"nobody needs to talk: alone the agents have an error of {quiet:.4f} where plans were chosen"
     return Answer(
         front=tuple(front.values()),
-        recommended=front[chosen],
+        recommended=recommended,
         met=met,
-        reasons=(why, *_beside(front[chosen], alone, target_error, budget_bits)),
+        reasons=(why, *_beside(recommended, alone, target_error, budget_bits)),
         alone=alone,
-        certificate=_certificate(front[chosen], c[second], signs[second], second, seed),
+        certificate=_certificate(recommended, c[second], signs[second], second, seed),
         searched=len(measured.error),
         seconds=time.perf_counter() - begun,
     )
@@ -136,7 +146,9 @@ class Measured:
 
 def _measure(c: Doubles, signs: NDArray[np.int8], half: NDArray[np.int64], T: int, M: int, seed: int) -> Measured:
     """Mean error over agents and bits per item of every network, rule and number of rounds."""
-    exact, coarse = rules(float(c.std()) or 1.0, float(np.abs(c).max()) or 1.0)
+    # Thresholds come from the half that chooses; the range of the quantiser is that of all scores, since one outside
+    # it could not be sent.
+    exact, coarse = rules(float(c[half].std()) or 1.0, float(np.abs(c).max()) or 1.0)
     tried = networks(c.shape[1])
     errors, bits = [], []
     for network in track(tried, "searching networks"):
@@ -204,6 +216,15 @@ def _recommend(
     return nearest, False, f"no plan{limit} reaches an error of {target:g}: {cost}"
 
 
+def _silence(network: Network, error: float, alone: Interval) -> Plan:
+    """Every agent for itself: no rounds, no bits, whatever the network."""
+    nothing = Interval(0.0, 0.0)
+    return Plan(
+        network.topology, network.weighing, DeGroot(), 0, network.policy,
+        chosen_error=error, chosen_bits=0.0, error=alone, bits=nothing,
+    )  # fmt: skip
+
+
 def _beside(best: Plan, alone: Interval, target: float | None, budget: float | None) -> tuple[str, ...]:
     """What the other half of the items says of the plan."""
     said = [
@@ -213,6 +234,8 @@ def _beside(best: Plan, alone: Interval, target: float | None, budget: float | N
     if target is not None and best.error.mean > target:
         sure = "beyond doubt" if best.error.mean - best.error.half > target else "within the interval"
         said.append(f"there it misses the target of {target:g}, {sure}: choosing among many flatters the chosen")
+    if alone.mean > 0.5:
+        said.append("alone the agents are wrong more often than right: are the classes the right way round?")
     if budget is not None and best.bits.mean > budget >= best.chosen_bits:
         said.append(
             f"there it needs more than {budget:g} bits per item on average: a stopping rule depends on the items"
@@ -221,11 +244,14 @@ def _beside(best: Plan, alone: Interval, target: float | None, budget: float | N
 
 
 def _certificate(best: Plan, c: Doubles, signs: NDArray[np.int8], items: NDArray[np.int64], seed: int) -> Certificate:
-    """The guarantee for talking without silence, with the plan's precision; the errors are the plan's own."""
-    run = collaborate(c, best.policy, best.rounds, best.rule, seed, items=items)
-    bits = best.rule.bits if isinstance(best.rule, Quantised) else None
-    beta = max(best.rule.bound / 2, float(np.ptp(c, axis=0).max()) / 2) if isinstance(best.rule, Quantised) else None
-    return certify(c, signs, best.policy, best.rounds, beta=beta, bits=bits, errors=run.errors(signs), classes=(1, -1))
+    """Guarantee and error for the plan's network and precision, without silence."""
+    rule: Rule = DeGroot()
+    bits, coarseness = None, 0.0
+    if isinstance(best.rule, Quantised):
+        bits, coarseness = best.rule.bits, best.rule.bound / 2
+        rule = Quantised(rule, bits, best.rule.bound)
+    errors = collaborate(c, best.policy, best.rounds, rule, seed, items=items).errors(signs, classes=(1, -1))
+    return certify(c, signs, best.policy, best.rounds, bits=bits, errors=errors, classes=(1, -1), coarseness=coarseness)
 
 
 def _halves(signs: NDArray[np.int8], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,5 +1,6 @@
 """Every guarantee of the paper as a function: numbers in, a `Bound` out; violated assumptions are named."""
 
+from collegium.theory import rademacher
 from collegium.theory.bound import Bound
 from collegium.theory.centering import CenteringEffect, centering_effect
 from collegium.theory.certificate import Certificate, certify
@@ -31,6 +32,7 @@ __all__ = [
     "margin_loss",
     "margin_training",
     "pac",
+    "rademacher",
     "root",
     "rounds_needed",
     "social_learning",

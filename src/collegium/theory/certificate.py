@@ -15,7 +15,7 @@ from collegium.labels import to_signs
 from collegium.measures import Interval, mean_interval
 from collegium.policy import Policy
 from collegium.scores import check_scores
-from collegium.theory.bound import Doubles, dependence, positive, primitive, probability, resting_on
+from collegium.theory.bound import Doubles, dependence, numbers, positive, primitive, probability, resting_on
 from collegium.theory.finite_precision import check_bits, finite_precision
 from collegium.theory.finite_round import finite_round
 from collegium.theory.mixing import powers, transient
@@ -51,16 +51,18 @@ class Certificate:
     errors: Doubles = field(repr=False)
     """The measured error rates, shape (T+1, K)."""
     limit: float
-    """The guarantee after enough rounds."""
+    """The guarantee after enough rounds; NaN with few bits, whose rounding errors pile up without end."""
     measured_limit: float
     """The measured error of the Perron-weighted mean."""
     bits: int | None
+    exact: bool
+    """Whether the margin rests on Hoeffding's inequality; otherwise on Student's, which is right for many items."""
     assumptions: tuple[str, ...] = field(repr=False)
 
     @property
     def vacuous(self) -> bool:
-        """Whether the guarantee says nothing, however many rounds there are."""
-        return not self.limit < 1
+        """Whether the guarantee says nothing: of these rounds, nor of more."""
+        return not (self.limit < 1 or bool((self.bound < 1).any()))
 
     def rows(self) -> list[dict[str, float]]:
         """One row per round: measured error and guarantee, mean over agents and worst agent."""
@@ -90,7 +92,8 @@ class Certificate:
             "bits": self.bits,
             "largest_correlation": float(off.max()) if off.size else 0.0,
             "inflation": self.inflation,
-            "limit": {"bound": self.limit, "error": self.measured_limit},
+            "exact": self.exact,
+            "limit": {"bound": None if np.isnan(self.limit) else self.limit, "error": self.measured_limit},
             "bound": _listed(self.bound),
             "errors": self.errors.tolist(),
             "vacuous": self.vacuous,
@@ -114,20 +117,23 @@ def certify(
     sigma: float | None = None,
     bits: int | None = None,
     raw: bool = False,
+    exact: bool = False,
     classes: Sequence[Any] | None = None,
     errors: ArrayLike | None = None,
+    coarseness: float = 0.0,
 ) -> Certificate:
     """The guarantee that held-out scores support, beside the error they show.
 
     scores: local statistics (n, K) of items that no agent was trained on: centred scores, or raw ones with `raw=True`.
     y: their labels. beta: half the range of every agent's scores, if it is known, as it is for bounded ones.
     tau: the dependence of views given the class; 1 if they are independent, which the correlations should confirm.
-    bits: of stochastically rounded messages, if they are. errors: measured ones (rounds+1, K), if the scores did not
-    simply go through the policy.
+    bits: of stochastically rounded messages, if they are; then `errors` must be given. errors: measured ones, shape
+    (rounds+1, K), if the scores did not simply go through the policy. coarseness: the least β to be used, for a
+    quantiser whose range is wider than the scores'.
 
-    The class means of the aggregate have Student's intervals; δ is the smaller distance from 0 of their inner ends, so
-    that both classes have this margin with the confidence asked for. Then `finite_round` (or `finite_precision`) and
-    `sufficient` follow.
+    The class means of the aggregate have Student's intervals, or with `exact` Hoeffding's, which are wider and hold for
+    any number of items and any law within β. δ is the smaller distance from 0 of their inner ends, so that both classes
+    have this margin with the confidence asked for. Then `finite_round` (or `finite_precision`) and `sufficient` follow.
 
     >>> from collegium import policy, topology
     >>> rng = np.random.default_rng(0)
@@ -140,54 +146,73 @@ def certify(
     p = primitive(policy)
     c = check_scores(scores, p.size)
     signs = to_signs(y, len(c), classes)
-    level = float(probability(confidence, "the confidence"))
+    level = _one(probability(confidence, "the confidence"), "the confidence")
     counts = int((signs > 0).sum()), int((signs < 0).sum())
     if min(counts) < 2:
         raise AssumptionError(
             f"class means need at least two items of each class; there are {counts[0]} and {counts[1]}"
         )
-    b = _half_range(c, raw) if beta is None else float(positive(beta, "β"))
-    if beta is not None and (np.abs(c).max() if raw else np.ptp(c, axis=0).max() / 2) > b * (1 + 1e-9):
-        raise AssumptionError(
-            f"scores leave the range: β = {b:g}, but some agent's scores span ±{_half_range(c, raw):g}"
-        )
+    seen = _range(c, raw)
+    if not 1e-100 < seen < 1e100:
+        raise AssumptionError(f"scores of size {seen:.2g} are too small or too large to compute with: rescale them")
+    known = seen if beta is None else _one(positive(beta, "β"), "β")
+    if seen > known * (1 + 1e-9):
+        raise AssumptionError(f"scores leave the range: β = {known:g}, but the scores need β = {seen:g}")
+    b, dep = max(known, coarseness), _one(dependence(tau), "τ")
     aggregate = c @ p.perron
-    plus, minus = (mean_interval(aggregate[signs == sign], level) for sign in (1, -1))
+    plus, minus = (_interval(aggregate[signs == sign], level, b if exact else None) for sign in (1, -1))
     delta = min(plus.mean - plus.half, -minus.mean - minus.half)
     weights = powers(p, rounds)
-    measured = np.asarray(errors, np.float64) if errors is not None else _errors(c, signs, weights)
-    if measured.shape != weights.shape[:2]:
-        raise AssumptionError(f"errors must have shape {weights.shape[:2]}, rounds by agents; got {measured.shape}")
-    bound, limit, rests = np.full(measured.shape, np.nan), 1.0, resting_on(raw)
-    dependence(tau)
     transient(p, weights[:1], sigma)  # σ and bits are checked whether there is a margin or not
     if bits is not None:
-        check_bits(bits)
-    if delta > 0:
-        limit = float(sufficient(p, delta, b, tau, raw=raw).value)
-        found = (
-            finite_round(p, delta, b, rounds, tau, sigma, raw=raw)
-            if bits is None
-            else finite_precision(p, delta, b, rounds, bits, tau, sigma, raw=raw)
-        )
+        _one(check_bits(bits), "bits")
+    measured = _measured(c, signs, weights, bits, errors)
+    bound, limit, rests = np.full(measured.shape, np.nan), 1.0 if bits is None else float("nan"), resting_on(raw)
+    if delta > 0 and bits is None:
+        found = finite_round(p, delta, b, rounds, dep, sigma, raw=raw)
+        bound, rests, limit = found.value, found.assumptions, float(sufficient(p, delta, b, dep, raw=raw).value)
+    elif delta > 0:
+        found = finite_precision(p, delta, b, rounds, bits, dep, sigma, raw=raw)  # type: ignore[arg-type]
         bound, rests = found.value, found.assumptions
     within = c - np.where(signs > 0, 1, 0)[:, None] * c[signs > 0].mean(axis=0)
     within -= np.where(signs < 0, 1, 0)[:, None] * c[signs < 0].mean(axis=0)
     return Certificate(
-        items=counts, confidence=level, beta=b, beta_is_given=beta is not None, plus=plus, minus=minus, delta=delta,
-        tau=float(tau), correlations=_correlations(within), inflation=_inflation(within, p.perron), bound=bound,
+        items=counts, confidence=level, beta=b, beta_is_given=beta is not None, exact=exact, plus=plus, minus=minus,
+        delta=delta, tau=dep, correlations=_correlations(within), inflation=_inflation(within, p.perron), bound=bound,
         errors=measured, limit=limit, measured_limit=float((aggregate * signs <= 0).mean()), bits=bits,
         assumptions=rests,
     )  # fmt: skip
 
 
-def _half_range(c: Doubles, raw: bool) -> float:
-    """β as the scores show it: the largest |f| of raw ones, half the largest range of centred ones."""
-    return float(np.abs(c).max() if raw else np.ptp(c, axis=0).max() / 2) or 1.0
+def _range(c: Doubles, raw: bool) -> float:
+    """The smallest β that the scores allow: |f| ≤ β for raw ones; for centred ones a range of 2β, and |c| ≤ 2β."""
+    largest = float(np.abs(c).max())
+    return (largest if raw else max(float(np.ptp(c, axis=0).max()) / 2, largest / 2)) or 1.0
 
 
-def _errors(c: Doubles, signs: NDArray[np.int8], weights: Doubles) -> Doubles:
-    return np.array([(~((c @ power) * signs[:, None] > 0)).mean(axis=0) for power in weights])
+def _interval(x: Doubles, level: float, beta: float | None) -> Interval:
+    """Student's interval of the mean; Hoeffding's for a mean of values within a range of 2β, if β is given."""
+    if beta is None:
+        return mean_interval(x, level)
+    return Interval(float(x.mean()), 2 * beta * float(np.sqrt(np.log(2 / (1 - level)) / (2 * len(x)))))
+
+
+def _measured(c: Doubles, signs: NDArray[np.int8], weights: Doubles, bits: Any, errors: Any) -> Doubles:
+    """Error rates (rounds+1, K): those given, or those of the scores going through the policy."""
+    if errors is None:
+        if bits is not None:
+            raise AssumptionError("with bits the errors depend on rounding: measure them in a run, and give errors=")
+        return np.array([(~((c @ power) * signs[:, None] > 0)).mean(axis=0) for power in weights])
+    measured = numbers(errors, "errors")
+    if measured.shape != weights.shape[:2]:
+        raise AssumptionError(f"errors must have shape {weights.shape[:2]}, rounds by agents; got {measured.shape}")
+    return measured
+
+
+def _one(x: Doubles, name: str) -> float:
+    if x.ndim:
+        raise AssumptionError(f"a certificate has one {name}; got an array of shape {x.shape}")
+    return float(x)
 
 
 def _correlations(within: Doubles) -> Doubles:

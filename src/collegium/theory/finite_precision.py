@@ -41,7 +41,7 @@ def finite_precision(
     weights = powers(p, rounds)
     r = residual(p, weights, d, b, sigma, raw)
     V = rounding(weights, b, width, raw)
-    value = exponential(r, dep * b**2 * squares(weights) + V)
+    value = exponential(r / b, dep * squares(weights) + V / b**2)
     per_round = width[..., 0, 0] * p.links
     total = np.arange(len(weights)) * per_round[..., None]
     return upper(value, resting_on(raw, ROUNDING), r=r, V=V, B_round=per_round, B_total=total)
@@ -59,6 +59,6 @@ def rounding(weights: Doubles, beta: Doubles, bits: Doubles, raw: bool) -> Doubl
 def check_bits(bits: ArrayLike) -> Doubles:
     """Message sizes: whole numbers from 1 on."""
     x = numbers(bits, "bits")
-    if not ((x >= 1) & (x == np.floor(x))).all():
-        raise AssumptionError(f"bits must be whole numbers, at least 1; got {bits!r:.60}")
+    if not ((x >= 1) & (x <= 64) & (x == np.floor(x))).all():
+        raise AssumptionError(f"bits must be whole numbers between 1 and 64; got {bits!r:.60}")
     return x

@@ -10,8 +10,6 @@ from collegium.policy import Policy
 from collegium.theory.bound import Bound, Doubles, dependence, margin, positive, primitive, resting_on, together, upper
 from collegium.theory.mixing import powers, squares, transient
 
-_MOST_ROUNDS = 100_000
-
 
 def finite_round(
     policy: Policy,
@@ -39,8 +37,7 @@ def finite_round(
     d, b, dep = (x[..., None, None] for x in shaped(delta, beta, tau))
     weights = powers(p, rounds)
     r = residual(p, weights, d, b, sigma, raw)
-    spread = dep * b**2 * squares(weights)
-    return upper(exponential(r, spread), resting_on(raw), r=r)
+    return upper(exponential(r / b, dep * squares(weights)), resting_on(raw), r=r)
 
 
 def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None = None, *, raw: bool = False) -> int:
@@ -49,17 +46,31 @@ def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None
     With σ: the first t above $\log(\delta / 2 \beta K C(A, \sigma)) / \log \sigma$.
     """
     p = primitive(policy)
-    lost = (1 if raw else 2) * float(positive(beta, "β")) / float(margin(delta, above_zero=True))
+    d, b = margin(delta, above_zero=True), positive(beta, "β")
+    if d.ndim or b.ndim:
+        raise AssumptionError("rounds_needed takes one δ and one β")
+    lost = (1 if raw else 2) * float(b / d)
     if sigma is not None:
         decay = lost * float(transient(p, powers(p, 0), sigma).max())
         return 0 if decay < 1 else int(np.floor(np.log(decay) / -np.log(sigma))) + 1
-    A, weights = p.power(1), np.eye(p.size)
-    for t in range(_MOST_ROUNDS):
-        # The largest distance over all agents never grows, so the first t is the last that has to be waited for.
-        if lost * np.abs(weights - p.perron[:, None]).sum(axis=0).max() < 1:
-            return t
-        weights = weights @ A
-    raise AssumptionError(f"δ = {delta:g} is too small, or mixing too slow: {_MOST_ROUNDS} rounds are not enough")
+
+    def far(weights: Doubles) -> bool:
+        return bool(lost * np.abs(weights - p.perron[:, None]).sum(axis=0).max() >= 1)
+
+    # The largest distance over all agents never grows with t, so t is found bit by bit, from powers of two.
+    weights, t = np.eye(p.size), 0
+    if not far(weights):
+        return 0
+    doubled = [powers(p, 1)[1]]
+    while far(doubled[-1]):
+        if len(doubled) > 60:
+            raise AssumptionError(f"δ = {float(d):g} is too small, or mixing too slow, for any number of rounds")
+        doubled.append(doubled[-1] @ doubled[-1])
+    for i in range(len(doubled) - 1, -1, -1):
+        ahead = weights @ doubled[i]
+        if far(ahead):
+            weights, t = ahead, t + 2**i
+    return t + 1
 
 
 def shaped(delta: ArrayLike, beta: ArrayLike, tau: ArrayLike) -> list[Doubles]:
@@ -74,5 +85,5 @@ def residual(p: Policy, weights: Doubles, d: Doubles, b: Doubles, sigma: float |
 
 
 def exponential(r: Doubles, spread: Doubles) -> Doubles:
-    """exp(-r² / 2·spread) where r is positive, NaN elsewhere."""
+    """exp(-r² / 2·spread) where r is positive, NaN elsewhere; r and spread in units of β."""
     return np.where(r > 0, np.exp(-(np.maximum(r, 0.0) ** 2) / (2 * spread)), np.nan)

@@ -56,15 +56,21 @@ def margin_training(
     """
     p = primitive(policy)
     d, b = together(delta=margin(delta), beta=positive(beta, "β"))
+    if not isinstance(loss, Loss):
+        raise AssumptionError(f"loss must be a Loss such as Logistic(); got {loss!r:.60}")
     sizes = _per_agent(positive(samples, "the number of samples"), p, "samples")
     N_max = float(sizes.max())
     alpha = float(p.perron @ (N_max / sizes))
     complexity = float(p.perron @ _per_agent(_not_negative(rho, "ρ"), p, "rho"))
-    r = float(p.perron @ _per_agent(numbers(risk, "the risk R°"), p, "risk"))
+    r = float(p.perron @ _per_agent(_not_negative(risk, "the risk R°"), p, "risk"))
     r += float(p.perron @ _per_agent(_not_negative(eps_opt, "ε_opt"), p, "eps_opt"))
     if loss.slope_at_zero >= 0 or not loss.differentiable_at_zero:
         raise AssumptionError(f"{loss} is not differentiable at 0 with a negative slope")
-    E = np.vectorize(lambda one, bound: edge_raw(r, one, bound, loss) if raw else edge(r, one, loss))(d, b)
+
+    def one(delta: float, bound: float) -> float:
+        return edge_raw(r, delta, bound, loss) if raw else edge(r, delta, loss)
+
+    E = np.vectorize(one, otypes=[np.float64])(d, b)
     if not (complexity < E).all():
         raise AssumptionError(
             f"the classes are too rich for so small an edge: ρ = {complexity:.4g} must be below E = {E.min():.4g}. "
@@ -118,6 +124,8 @@ def delta_max(r: float, loss: Loss = Logistic()) -> float:
 
 
 def _check_feasible(r: float, loss: Loss) -> None:
+    if not r >= 0:
+        raise AssumptionError(f"a risk is not negative; got {r:.6g}")
     if not r < loss.at_zero:
         raise AssumptionError(
             f"the task is not feasible: the risk R° + ε_opt = {r:.6g} must be below Φ(0) = {loss.at_zero:.6g}"

@@ -40,7 +40,7 @@ def transient(policy: Policy, weights: Doubles, sigma: float | None) -> Doubles:
     """
     if sigma is None:
         return np.asarray(np.abs(weights - policy.perron[:, None]).sum(axis=-2))
-    if not policy.slem < sigma < 1:
+    if not isinstance(sigma, (int, float, np.floating)) or not policy.slem < sigma < 1:
         raise AssumptionError(f"σ must lie between σ_A = {policy.slem:.6g} and 1; got {sigma!r}")
     decay = policy.size * policy.mixing_constant(sigma) * sigma ** np.arange(len(weights))
     return np.broadcast_to(decay[:, None], weights.shape[:2])

@@ -67,6 +67,8 @@ def margin_loss(statistics: ArrayLike, y: ArrayLike, eta: float) -> Doubles:
     array(0.375)
     """
     f = numbers(statistics, "statistics")
+    if f.ndim not in (1, 2) or not len(f):
+        raise AssumptionError(f"a margin loss is of statistics (n,) or (n, K), at least one item; got shape {f.shape}")
     signs = to_signs(y, len(f), classes=(1, -1)).reshape(-1, *[1] * (f.ndim - 1))
     return np.asarray(np.clip(1 - signs * f / float(positive(eta, "η")), 0, 1).mean(axis=0))
 
@@ -74,6 +76,8 @@ def margin_loss(statistics: ArrayLike, y: ArrayLike, eta: float) -> Doubles:
 def aligned(samples: ArrayLike) -> float:
     """The one N that all agents have."""
     N = positive(samples, "the number of samples")
+    if not N.size:
+        raise AssumptionError("the PAC bound needs the number of samples, N")
     if np.ptp(N) > 0:
         raise AssumptionError(
             f"the PAC bound needs aligned items, the same N for all agents; got between {N.min():g} and {N.max():g}"

@@ -33,5 +33,5 @@ def social_learning(
     kappa = (1 if raw else 2) * b * p.b_mix
     t = np.arange(len(weights))[:, None]
     # Before the first round the spread is 0; there t·δ - κ is not positive either.
-    spread = np.maximum(dep * b**2 * squares(evidence), np.finfo(float).tiny)
-    return upper(exponential(t * d - kappa, spread), resting_on(raw), kappa=kappa[..., 0, 0], b_mix=p.b_mix)
+    spread = np.maximum(dep * squares(evidence), np.finfo(float).tiny)
+    return upper(exponential((t * d - kappa) / b, spread), resting_on(raw), kappa=kappa[..., 0, 0], b_mix=p.b_mix)

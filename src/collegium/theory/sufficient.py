@@ -25,4 +25,4 @@ def sufficient(policy: Policy, delta: ArrayLike, beta: ArrayLike, tau: ArrayLike
     p = primitive(policy)
     d, b, dep = together(delta=margin(delta), beta=positive(beta, "β"), tau=dependence(tau))
     spread = float(np.sum(p.perron**2))
-    return upper(np.exp(-(d**2) / (2 * dep * b**2 * spread)), resting_on(raw), spread=spread)
+    return upper(np.exp(-((d / b) ** 2) / (2 * dep * spread)), resting_on(raw), spread=spread)
