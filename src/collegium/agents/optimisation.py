@@ -71,9 +71,10 @@ def check_training(settings: Any) -> Training:
 
 ADAM = Training()
 """As the paper trains on CIFAR-10."""
-SGD = Training(optimizer="sgd", learning_rate=0.05, batch_size=16)
-"""The paper's optimiser and rate for ModelNet. It names no batch size there; with 256, the few hundred objects would
-make two steps an epoch, and 100 epochs would not do."""
+SGD = Training(optimizer="sgd", learning_rate=0.05, momentum=0.9, batch_size=32, patience=10)
+"""The paper's optimiser and rate for ModelNet. It names neither momentum nor batch size there; with batches of 256 the
+few hundred objects would make two steps an epoch. In one trial agents alone were wrong for 38 % of the objects without
+momentum, in batches of 16, and for 36 to 37 % with it."""
 
 
 class Sample(NamedTuple):

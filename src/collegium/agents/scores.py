@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,19 +120,10 @@ class Scores:
     def save(self, path: str | Path) -> None:
         """Write the record to an .npz file, whole or not at all."""
         path = Path(path)
-        about = {
-            "format": _FORMAT,
-            "agent_names": self.agent_names,
-            "class_names": self.class_names,
-            "description": self.description,
-            "seed": self.seed,
-        }
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        arrays |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         part = path.with_name(f".{token_hex(8)}.part")
         try:
             with part.open("wb") as file:
-                np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+                np.savez_compressed(file, **self.arrays())
             os.replace(part, path)
         except OSError as refusal:
             raise InputFileError(f"cannot write {path}: {refusal.strerror}") from None
@@ -139,15 +131,31 @@ class Scores:
             with suppress(OSError):
                 part.unlink()
 
+    def arrays(self) -> dict[str, Any]:
+        """Everything a saved record holds."""
+        about = {
+            "format": _FORMAT,
+            "agent_names": self.agent_names,
+            "class_names": self.class_names,
+            "description": self.description,
+            "seed": self.seed,
+        }
+        named = {name: getattr(self, name) for name in _ARRAYS}
+        named |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        return {"about": np.array(json.dumps(about)), **named}
+
     @classmethod
-    def load(cls, path: str | Path) -> Scores:
+    def load(cls, path: str | Path | io.BytesIO) -> Scores:
         """Read a record back; a damaged or foreign file is refused.
 
         An .npz file of one's own making will do too, if it holds train, val, test, y_train, y_val and y_test, perhaps
         temperature, and nothing else.
         """
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            with (
+                nullcontext(path) if isinstance(path, io.BytesIO) else Path(path).open("rb") as opened,
+                np.load(opened, allow_pickle=False) as file,
+            ):
                 if set(_PARTS) <= set(file.files) <= {*_ARRAYS, *_OPTIONAL}:
                     return cls(**{name: file[name] for name in file.files})
                 if "about" not in file.files:

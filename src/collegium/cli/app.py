@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium import __version__
-from collegium.cli import certify, compare, data, demo, network, plan, simulate
+from collegium.cli import certify, compare, data, demo, network, plan, simulate, study
 from collegium.errors import CollegiumError
 
 
@@ -33,6 +33,7 @@ app.add_typer(data.app, name="data")
 app.command()(network.network)
 app.command()(plan.plan)
 app.command()(simulate.simulate)
+app.add_typer(study.app, name="study")
 
 
 def _version(wanted: bool) -> None:

@@ -1,5 +1,7 @@
-"""Looking into agents and their scores."""
+"""Looking into agents, their views and their scores."""
 
 from collegium.diagnostics.complexity import complexity
+from collegium.diagnostics.correlations import mean_correlation
+from collegium.diagnostics.mutual_information import conditional_mutual_information, mutual_information
 
-__all__ = ["complexity"]
+__all__ = ["complexity", "conditional_mutual_information", "mean_correlation", "mutual_information"]

@@ -1,0 +1,148 @@
+"""`collegium study`: reproduce the paper's figures and see which of its claims hold."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from collegium.errors import BackendError, DataError
+
+if TYPE_CHECKING:
+    from collegium.lab.backends import Backend
+    from collegium.lab.laboratory import Laboratory
+
+app = typer.Typer(
+    help="Every figure and table of the paper, from real data.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+BACKENDS = ("serial", "process", "ray")
+OUT = Path("collegium-lab")
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Studies; all by default.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where records, tables and figures are.")]
+BackendName = Annotated[str, typer.Option("--backend", help=f"{', '.join(BACKENDS)}.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes, or cores of a local Ray cluster.")]
+Address = Annotated[str | None, typer.Option(help="Of an existing Ray cluster.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command("list")
+def list_studies(as_json: AsJson = False) -> None:
+    """The studies and what they reproduce."""
+    from collegium.lab.studies import STUDIES
+
+    rows = [{"study": study.name, "figures": study.figures, "title": study.title} for study in STUDIES.values()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    table = Table("study", "paper", "what", box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(row["study"], row["figures"], row["title"])
+    Console(highlight=False, markup=False).print(table)
+
+
+@app.command()
+def run(
+    names: Names = None,
+    reps: Annotated[int | None, typer.Option(min=1, help="Repetitions of everything.")] = None,
+    n0: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the agents' data sets.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the data sets are.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Two repetitions, small, few epochs: minutes.")] = False,
+    backend: BackendName = "process",
+    workers: Workers = None,
+    address: Address = None,
+    out: Out = OUT,
+) -> None:
+    """Train what is missing, evaluate, draw and check. Can be stopped at any time and resumed."""
+    from collegium.lab.laboratory import Laboratory
+    from collegium.lab.study import Options
+
+    lab = Laboratory(out)
+    options = Options(reps, _sizes(n0), None if data is None else str(data.resolve()), seed, quick)
+    lab.run(names or [], options, _backend(backend, workers, address))
+    _conclude(lab, names or [])
+
+
+@app.command()
+def resume(backend: BackendName = "process", workers: Workers = None, address: Address = None, out: Out = OUT) -> None:
+    """Go on with the last run in a folder."""
+    from collegium.lab.laboratory import Laboratory
+
+    lab = Laboratory(out)
+    names = [study.name for study in lab.resume(_backend(backend, workers, address))]
+    _conclude(lab, names)
+
+
+@app.command()
+def figures(names: Names = None, out: Out = OUT) -> None:
+    """Draw the figures of finished studies (PNG and PDF); reads only their tables."""
+    from collegium.lab.laboratory import Laboratory
+
+    for path in Laboratory(out).draw(names or []):
+        typer.echo(str(path))
+
+
+@app.command()
+def check(names: Names = None, out: Out = OUT, as_json: AsJson = False) -> None:
+    """The paper's claims, and which of them these numbers bear out."""
+    from collegium.lab.laboratory import Laboratory
+
+    _print_claims(Laboratory(out), names or [], as_json)
+
+
+@app.command()
+def report(
+    names: Names = None,
+    out: Out = OUT,
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="The page; report.html in --out by default.")] = None,
+) -> None:
+    """Write one self-contained HTML page about finished studies."""
+    from collegium.lab import report as page
+    from collegium.lab.laboratory import Laboratory
+
+    lab = Laboratory(out)
+    path = to or lab.folder / "report.html"
+    page.write(lab, names or [], path)
+    typer.echo(str(path))
+
+
+def _conclude(lab: "Laboratory", names: list[str]) -> None:
+    lab.draw(names)
+    _print_claims(lab, names, as_json=False)
+    typer.echo(f"figures: {lab.folder / 'figures'} · tables: {lab.folder / 'tables'}")
+
+
+def _print_claims(lab: "Laboratory", names: list[str], as_json: bool) -> None:
+    claims = lab.claims(names)
+    if as_json:
+        typer.echo(json.dumps([claim._asdict() for claim in claims]))
+        return
+    table = Table("study", "claim", "verdict", "evidence", box=box.SIMPLE_HEAD)
+    for claim in claims:
+        table.add_row(claim.study, claim.claim, claim.verdict, claim.evidence)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _backend(name: str, workers: int | None, address: str | None) -> "Backend":
+    from collegium.lab import backends
+
+    if name not in BACKENDS:
+        raise BackendError(f"there is no backend {name!r}: choose one of {', '.join(BACKENDS)}")
+    if address is not None and name != "ray":
+        raise BackendError("--address is of a Ray cluster: give --backend ray too")
+    if name == "ray":
+        return backends.Ray(address, workers)
+    return backends.Serial(workers) if name == "serial" else backends.Process(workers)
+
+
+def _sizes(written: str | None) -> tuple[int, ...] | None:
+    if written is None:
+        return None
+    try:
+        return tuple(sorted({int(part) for part in written.split(",") if part.strip()}))
+    except ValueError:
+        raise DataError(f"--n0 {written}: write whole numbers with commas between them, such as 500,1000") from None

@@ -1,0 +1,86 @@
+"""Jobs as tasks of a Ray cluster, one that exists or one made for the occasion."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from collegium.errors import BackendError
+from collegium.lab.backends.base import Backend, J, R
+
+RETRIES = 3
+
+
+class Ray(Backend):
+    """Tasks of one core each on the cluster at `address`, or on a local one with `workers` cores.
+
+    A task whose worker is lost is tried again elsewhere. Results come back to this process, which alone writes files:
+    the nodes need no common disk, only the data sets.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        self.address = address
+        self.workers = workers
+
+    def map(self, function: Callable[[J], R], jobs: Sequence[J]) -> Iterator[tuple[J, R]]:
+        """As they come."""
+        ray = _ray()
+        mine = not ray.is_initialized()
+        if mine:
+            self._connect(ray)
+        try:
+
+            @ray.remote(num_cpus=1, max_retries=RETRIES)  # type: ignore[untyped-decorator]
+            def task(job: J) -> R:
+                return function(job)
+
+            running = {task.remote(job): job for job in jobs}
+            while running:
+                done, _ = ray.wait(list(running), num_returns=1)
+                for reference in done:
+                    yield running.pop(reference), ray.get(reference)
+        except ray.exceptions.RayTaskError as problem:
+            raise (problem.cause or problem) from None
+        except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as problem:
+            raise BackendError(f"the Ray cluster lost a task {RETRIES + 1} times: {problem}") from None
+        finally:
+            if mine:
+                ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+        settings: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False, "configure_logging": False}
+        if self.address is not None:
+            settings = {"address": self.address, "log_to_driver": False}
+        elif self.workers is not None:
+            settings["num_cpus"] = self.workers
+        if self.address is not None:
+            _knock(self.address)
+        try:
+            ray.init(**settings)
+        except (ConnectionError, RuntimeError, ValueError) as problem:
+            where = "a local Ray cluster" if self.address is None else f"the Ray cluster at {self.address}"
+            raise BackendError(f"cannot reach {where}: {str(problem).splitlines()[0]}") from None
+
+
+def _knock(address: str) -> None:
+    """Notice within seconds that nobody is there: Ray itself tries for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not port.isdigit():
+        return  # "auto" and the like
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as problem:
+        raise BackendError(f"cannot reach the Ray cluster at {address}: {problem.strerror or problem}") from None
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise BackendError(
+            "running on Ray needs the extra: pip install 'collegium[ray]'. --backend process needs nothing."
+        ) from None
+    return ray

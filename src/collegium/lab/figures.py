@@ -1,0 +1,73 @@
+"""Drawing for the laboratory: curves with 95 % intervals over repetitions, in colours all readers can tell apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from collegium.lab.table import Table
+from collegium.measures import mean_interval
+
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#BCBD22"]
+MARKERS = "os^vD<>pXh"
+
+
+def panels(count: int, *, width: float = 4.6, height: float = 3.6, rows: int = 1) -> tuple[Any, list[Any]]:
+    """A figure with axes side by side, outside pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = -(-count // rows)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
+    for spare in axes[count:]:
+        spare.set_axis_off()
+    return figure, axes[:count]
+
+
+def curve(axes: Any, table: Table, x: str, label: str, style: int = 0, scale: float = 1.0, **more: Any) -> None:
+    """The mean of `value` over repetitions against a column, with intervals."""
+    points = [(at, mean_interval(group["value"].to_numpy())) for at, group in _by_repetition(table, x).groupby(x)]
+    if not points:
+        return
+    at = np.array([point for point, _ in points], np.float64)
+    mean = scale * np.array([interval.mean for _, interval in points])
+    half = scale * np.nan_to_num(np.array([interval.half for _, interval in points]))
+    colour = COLOURS[style % len(COLOURS)]
+    settings = {"color": colour, "marker": MARKERS[style % len(MARKERS)], "markersize": 4, "linewidth": 1.4} | more
+    axes.errorbar(at, mean, yerr=half, label=label, capsize=2, elinewidth=0.8, **settings)
+
+
+def _by_repetition(table: Table, x: str) -> Table:
+    """One value per repetition: agents and classes are averaged first."""
+    return table.groupby([x, "repetition"])["value"].mean().reset_index()
+
+
+def keep_means_in_view(axes: Any, least: float | None = 0.0) -> None:
+    """Limits by the curves, not by intervals that few repetitions make wide."""
+    heights = [y for line in axes.get_lines() for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
+    if heights:
+        low, high = min(heights), max(heights)
+        room = 0.12 * (high - low or abs(high) or 1.0)
+        axes.set_ylim(low - room if least is None else max(low - room, least), high + room)
+
+
+def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = True, **legend_settings: Any) -> None:
+    """Labels, a grid, and a legend if there is something to tell apart."""
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.grid(alpha=0.3)
+    if title:
+        axes.set_title(title, fontsize=10)
+    if legend and axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, **legend_settings)
+
+
+def log_sizes(axes: Any, sizes: Any) -> None:
+    """N_0 on a logarithmic axis with a tick at each value."""
+    values = sorted({int(size) for size in sizes})
+    axes.set_xscale("log")
+    axes.set_xticks(values, [f"{value:,}" for value in values])
+    axes.minorticks_off()

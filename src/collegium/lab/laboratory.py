@@ -1,0 +1,127 @@
+"""A folder of results: records, tables, figures and claims of the studies that were run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from collegium.errors import DataError, InputFileError
+from collegium.lab import monte_carlo
+from collegium.lab import table as tables
+from collegium.lab.backends import Backend
+from collegium.lab.claims import Claim
+from collegium.lab.job import Job
+from collegium.lab.records import Store
+from collegium.lab.studies import find
+from collegium.lab.study import Options, Study
+from collegium.lab.table import Table
+from collegium.progress import track
+
+_PLAN = "plan.json"
+
+
+class Laboratory:
+    """Everything a run makes is below one folder; whatever is there already is not made again."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError(f"{self.folder} is a file: --out names a folder for the results")
+        self.store = Store(self.folder / "records")
+
+    def run(self, names: Sequence[str], options: Options, backend: Backend) -> list[Study]:
+        """Train what is missing, evaluate it, and write one table per study."""
+        studies = find(list(names))
+        self._remember(names, options)
+        wanted = [job for study in studies for job in study.jobs(options)]
+        monte_carlo.train(wanted, self.store, backend, options.root)
+        for study in track(studies, "evaluating studies"):
+            tables.write(self._evaluate(study, options), self._table_path(study))
+        return studies
+
+    def resume(self, backend: Backend) -> list[Study]:
+        """Go on with what the last run in this folder was asked for."""
+        path = self.folder / _PLAN
+        try:
+            plan: dict[str, Any] = json.loads(path.read_text())
+            options = Options(**{**plan["options"], "n0": _tuple(plan["options"]["n0"])})
+            names: list[str] = plan["studies"]
+        except FileNotFoundError:
+            raise InputFileError(f"there is nothing to resume in {self.folder}: begin with study run") from None
+        except (ValueError, KeyError, TypeError):
+            raise InputFileError(f"{path} is damaged: begin again with study run; finished records are kept") from None
+        return self.run(names, options, backend)
+
+    def table(self, study: Study) -> Table:
+        """The numbers of a study."""
+        return tables.read(self._table_path(study))
+
+    def finished(self, names: Sequence[str]) -> list[Study]:
+        """The studies named (or all) that have a table here."""
+        found = [study for study in find(list(names)) if self._table_path(study).exists()]
+        if not found:
+            raise InputFileError(f"there are no results in {self.folder}: begin with study run")
+        return found
+
+    def draw(self, names: Sequence[str]) -> list[Path]:
+        """Every figure of the finished studies, as PNG and PDF."""
+        folder = self.folder / "figures"
+        folder.mkdir(parents=True, exist_ok=True)
+        made = []
+        for study in track(self.finished(names), "drawing"):
+            for name, figure in study.draw(self.table(study)).items():
+                for ending in ("png", "pdf"):
+                    path = folder / f"{name}.{ending}"
+                    figure.savefig(
+                        path, dpi=150, metadata={"CreationDate": None} if ending == "pdf" else {"Software": None}
+                    )
+                    made.append(path)
+        return made
+
+    def claims(self, names: Sequence[str]) -> list[Claim]:
+        """Every claim of the finished studies with its verdict."""
+        return [claim for study in self.finished(names) for claim in study.claims(self.table(study))]
+
+    def _evaluate(self, study: Study, options: Options) -> Table:
+        pandas = tables.load_pandas()
+        parts = [tables.to_table(study.examine(options))]
+        for job in study.jobs(options):
+            parts.append(self._part(study, job, options))
+        full = [part for part in parts if len(part)]
+        if not full:
+            return parts[0]
+        whole = pandas.concat(full, ignore_index=True)
+        return whole.sort_values(["n0", "repetition"], kind="stable", ignore_index=True)
+
+    def _part(self, study: Study, job: Job, options: Options) -> Table:
+        """The numbers from one record, kept so that nothing is evaluated twice."""
+        path = self.folder / "parts" / study.name / f"{job.key}.parquet"
+        record = self.store.get(job.key)
+        if record is None:
+            raise InputFileError(f"the record {job.key} is gone: run the study again")
+        if path.exists():
+            try:
+                return tables.read(path)
+            except InputFileError:
+                path.unlink()
+        part = tables.to_table(study.evaluate(job, record, options))
+        tables.write(part, path)
+        return part
+
+    def _table_path(self, study: Study) -> Path:
+        return self.folder / "tables" / f"{study.name}.parquet"
+
+    def _remember(self, names: Sequence[str], options: Options) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f".{token_hex(8)}.part"
+        part.write_text(json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n")
+        os.replace(part, self.folder / _PLAN)
+
+
+def _tuple(value: Any) -> tuple[int, ...] | None:
+    return None if value is None else tuple(value)

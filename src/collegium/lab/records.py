@@ -1,0 +1,108 @@
+"""The store of score records: one file per repetition, whole or not at all, and set aside if damaged."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import warnings
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.agents.scores import Scores
+from collegium.errors import CollegiumError, InputFileError
+
+_METHODS = "methods"
+
+
+class MethodResult(NamedTuple):
+    """What a method that trains on views decided."""
+
+    statistic: NDArray[np.float64]
+    """Of every test item, shape (n,)."""
+    training_transmissions: int
+    epochs: int
+
+
+class Record(NamedTuple):
+    """One repetition: the agents' scores, and what methods that train on views made of the same items."""
+
+    scores: Scores
+    methods: dict[str, MethodResult]
+
+    def to_bytes(self) -> bytes:
+        """The record as an .npz file that `Scores.load` reads as well; the same record gives the same bytes."""
+        buffer = io.BytesIO()
+        about = {name: [result.training_transmissions, result.epochs] for name, result in self.methods.items()}
+        arrays = self.scores.arrays() | {_METHODS: np.array(json.dumps(about))}
+        arrays |= {f"method {name}": result.statistic for name, result in self.methods.items()}
+        np.savez_compressed(buffer, **arrays)
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str) -> Record:
+        """Read a record; what is damaged or foreign is refused by name."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as file:
+                about = json.loads(str(file[_METHODS]))
+                methods = {
+                    method: MethodResult(file[f"method {method}"], int(sent), int(epochs))
+                    for method, (sent, epochs) in about.items()
+                }
+            return cls(Scores.load(io.BytesIO(content)), methods)
+        except (CollegiumError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as problem:
+            raise InputFileError(f"{name} is not a record of the laboratory, or is damaged: {problem}") from None
+
+
+class Store:
+    """Records in a folder, by key."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, key: str) -> Path:
+        """Where a record is, or would be."""
+        return self.folder / f"{key}.npz"
+
+    def has(self, key: str, methods: bool = False) -> bool:
+        """Whether a whole record is there, with the methods that train on views if asked for.
+
+        One that is damaged or foreign is moved aside with a warning, and counts as missing.
+        """
+        record = self.get(key)
+        return record is not None and (bool(record.methods) or not methods)
+
+    def get(self, key: str) -> Record | None:
+        """A record, or None if there is none that is whole."""
+        path = self.path(key)
+        try:
+            return Record.from_bytes(path.read_bytes(), path.name)
+        except FileNotFoundError:
+            return None
+        except InputFileError as problem:
+            aside = path.with_name(f"{path.name}.{token_hex(4)}.aside")
+            os.replace(path, aside)
+            warnings.warn(f"{problem}. It was set aside as {aside.name} and is made anew.", stacklevel=2)
+            return None
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a record, whole or not at all, also when the power goes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f".{token_hex(8)}.part"
+        try:
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.path(key))
+        except OSError as problem:
+            raise InputFileError(f"cannot write {self.path(key)}: {problem.strerror or problem}") from None
+        finally:
+            with suppress(OSError):
+                part.unlink()

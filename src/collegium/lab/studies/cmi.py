@@ -1,0 +1,132 @@
+"""Conditional mutual information between patches: the matrix with stars and boxes, and its grouped summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from collegium.diagnostics import conditional_mutual_information
+from collegium.lab.claims import Claim, exactly
+from collegium.lab.figures import COLOURS, finish, panels
+from collegium.lab.job import Job, load
+from collegium.lab.records import Record
+from collegium.lab.study import Options, Study
+from collegium.lab.table import Row, Table
+
+SIDE = 3
+GROUPS = ("adjacent", "same row", "same column", "far")
+
+
+class CifarCmi(Study):
+    """On all training items; PCA to 20 dimensions and 5 neighbours, or what the options say."""
+
+    name = "cifar-cmi"
+    title = "Conditional mutual information between CIFAR-10 patches"
+    figures = "Fig. 3"
+
+    def __init__(self, dimensions: int = 20, k: int = 5) -> None:
+        self.dimensions = dimensions
+        self.k = k
+
+    def jobs(self, options: Options) -> list[Job]:
+        """None: it is about the data."""
+        return []
+
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """Nothing is read from records."""
+        return ()
+
+    def examine(self, options: Options) -> Iterable[Row]:
+        """Every pair of patches; `agent` is the first, `x` the second, and the method says how it was estimated."""
+        train, _ = load("cifar10", options.root)
+        if options.quick:
+            train = train.take(np.arange(0, len(train), max(len(train) // 600, 1)))
+        found = conditional_mutual_information(train.views, train.y, self.dimensions, self.k)
+        how = f"{self.dimensions} dimensions, k = {self.k}"
+        for a, b in combinations(range(train.size), 2):
+            yield Row(self.name, len(train), 0, "mutual information", how, a, -1, float(found[a, b]), b)
+
+    def draw(self, table: Table) -> dict[str, Any]:
+        """The matrix, stars at adjacent patches and boxes at each row's largest; and means by group."""
+        matrix = _matrix(table)
+        figure, (left, right) = panels(2, width=5.2, height=4.4)
+        shown = left.imshow(matrix, cmap="viridis")
+        for a in range(len(matrix)):
+            for b in _neighbours(a):
+                left.text(b, a, "*", color="white", ha="center", va="center", fontsize=14)
+            for b in _largest(matrix, a):
+                left.plot(*_box(b, a), color="red", linewidth=1.4)
+        figure.colorbar(shown, ax=left, label="nats", shrink=0.85)
+        left.set_xticks(range(9))
+        left.set_yticks(range(9))
+        finish(left, "patch", "patch", "(a) stars: adjacent · boxes: largest of a row", legend=False)
+        left.grid(visible=False)
+        groups = _grouped(matrix)
+        for i, name in enumerate(GROUPS):
+            right.bar(i, np.mean(groups[name]), color=COLOURS[i], alpha=0.8)
+            right.plot(np.full(len(groups[name]), i), groups[name], "k.", markersize=4)
+        right.set_xticks(range(len(GROUPS)), GROUPS)
+        finish(right, "", "mutual information given the class (nats)", "(b) by position", legend=False)
+        return {self.name: figure}
+
+    def claims(self, table: Table) -> list[Claim]:
+        """Nearby patches share more."""
+        matrix = _matrix(table)
+        groups = _grouped(matrix)
+        near, far = np.mean(groups["adjacent"]), np.mean(groups["far"])
+        hits = sum(len(set(_largest(matrix, a)) & set(_neighbours(a))) for a in range(9))
+        total = sum(len(_neighbours(a)) for a in range(9))
+        positive = float(np.nanmin(matrix))
+        said = [
+            (
+                "adjacent patches share more information than far ones",
+                exactly(near > far, f"{near:.3f} against {far:.3f} nats"),
+            ),
+            ("the largest entries of a row are mostly its neighbours", exactly(2 * hits > total, f"{hits} of {total}")),
+            (
+                "it is clearly above zero for many pairs",
+                exactly(bool(np.nanmedian(matrix) > 0.05), f"smallest {positive:.3f} nats"),
+            ),
+        ]
+        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+
+
+def _matrix(table: Table) -> Any:
+    matrix = np.full((9, 9), np.nan)
+    for row in table.itertuples():
+        matrix[row.agent, int(row.x)] = matrix[int(row.x), row.agent] = row.value
+    return matrix
+
+
+def _neighbours(a: int) -> list[int]:
+    row, column = divmod(a, SIDE)
+    return [b for b in range(9) if abs(b // SIDE - row) + abs(b % SIDE - column) == 1]
+
+
+def _largest(matrix: Any, a: int) -> list[int]:
+    """As many of the largest entries of a row as the patch has neighbours."""
+    order = np.argsort(-np.where(np.isnan(matrix[a]), -np.inf, matrix[a]))
+    return [int(b) for b in order[: len(_neighbours(a))]]
+
+
+def _grouped(matrix: Any) -> dict[str, list[float]]:
+    groups: dict[str, list[float]] = {name: [] for name in GROUPS}
+    for a, b in combinations(range(9), 2):
+        value = float(matrix[a, b])
+        same_row, same_column = a // SIDE == b // SIDE, a % SIDE == b % SIDE
+        if b in _neighbours(a):
+            groups["adjacent"].append(value)
+        if same_row:
+            groups["same row"].append(value)
+        if same_column:
+            groups["same column"].append(value)
+        if not (same_row or same_column):
+            groups["far"].append(value)
+    return groups
+
+
+def _box(x: float, y: float) -> tuple[list[float], list[float]]:
+    return [x - 0.48, x + 0.48, x + 0.48, x - 0.48, x - 0.48], [y - 0.48, y - 0.48, y + 0.48, y + 0.48, y - 0.48]

@@ -1,0 +1,83 @@
+"""The communication cost of joint training and of the proposed scheme, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from collegium.lab import networks
+from collegium.lab.claims import Claim, exactly
+from collegium.lab.figures import COLOURS, finish, log_sizes, panels
+from collegium.lab.job import Job
+from collegium.lab.records import Record
+from collegium.lab.studies.main import SHOWN, CifarMain
+from collegium.lab.study import Options, Study
+from collegium.lab.table import Row, Table
+from collegium.network import collaborate
+
+
+class CommunicationCost(Study):
+    """Table II: transmissions of VFL-JT in training and per item, and of t rounds of collaboration."""
+
+    name = "communication-cost"
+    title = "Communication cost of VFL-JT and of the proposed scheme"
+    figures = "Tab. II"
+
+    def jobs(self, options: Options) -> list[Job]:
+        """The records of `cifar-main` in which VFL-JT took part."""
+        return [job for job in CifarMain().jobs(options) if job.methods]
+
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """What was sent, and what the formulas say."""
+        s, over, joint = record.scores, networks.of("cifar10"), record.methods["VFL-JT"]
+        formula = s.size * joint.epochs * (2 * len(s.train) + len(s.val))
+        sent = collaborate(s.statistics("test")[:1], over, SHOWN).transmissions[0]
+        rows = [
+            ("in training", "VFL-JT", joint.training_transmissions),
+            ("in training, by formula", "VFL-JT", formula),
+            ("epochs", "VFL-JT", joint.epochs),
+            ("per item", "VFL-JT", s.size),
+            ("in training", "Ours", 0),
+            ("per item", f"Ours, {SHOWN} rounds", int(sent)),
+            ("per item, by formula", f"Ours, {SHOWN} rounds", SHOWN * over.links),
+        ]
+        for quantity, method, value in rows:
+            yield Row(self.name, job.n0, job.repetition, quantity, method, -1, -1, float(value))
+
+    def draw(self, table: Table) -> dict[str, Any]:
+        """After how many decided items the proposed scheme has sent as much as joint training."""
+        figure, (axes,) = panels(1, width=5.5)
+        training = (
+            table[(table["quantity"] == "in training") & (table["method"] == "VFL-JT")].groupby("n0")["value"].mean()
+        )
+        per_item = table[table["quantity"] == "per item"].groupby("method")["value"].mean()
+        each = per_item[f"Ours, {SHOWN} rounds"] - per_item["VFL-JT"]
+        axes.plot(training.index, training / each, "o-", color=COLOURS[0])
+        log_sizes(axes, training.index)
+        axes.set_yscale("log")
+        finish(
+            axes, "N_0", "items", f"items decided ({SHOWN} rounds) before ours has sent as much as VFL-JT", legend=False
+        )
+        return {self.name: figure}
+
+    def claims(self, table: Table) -> list[Claim]:
+        """Counted equals computed."""
+        wide = table.pivot_table(index=["n0", "repetition"], columns=["method", "quantity"], values="value")
+        joint, ours = wide["VFL-JT"], wide[f"Ours, {SHOWN} rounds"]
+        said = [
+            (
+                "VFL-JT sends K·E·(2 N_tr + N_val) in training",
+                exactly(
+                    bool((joint["in training"] == joint["in training, by formula"]).all()),
+                    f"{len(joint)} records, {joint['epochs'].min():.0f} to {joint['epochs'].max():.0f} epochs",
+                ),
+            ),
+            (
+                "t rounds of the proposed scheme send t·E_off per item and nothing in training",
+                exactly(
+                    bool((ours["per item"] == ours["per item, by formula"]).all()),
+                    f"{ours['per item'].iloc[0]:.0f} per item",
+                ),
+            ),
+        ]
+        return [Claim(self.name, claim, *verdict) for claim, verdict in said]

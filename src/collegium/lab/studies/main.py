@@ -1,0 +1,175 @@
+"""The main comparisons: margins and errors against N_0 for all methods, errors against rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from collegium import fusion
+from collegium.lab import networks
+from collegium.lab.claims import Claim, above, all_of, below, within
+from collegium.lab.figures import curve, finish, keep_means_in_view, log_sizes, panels
+from collegium.lab.job import Job
+from collegium.lab.records import Record
+from collegium.lab.study import Options, Study, repetitions, sizes
+from collegium.lab.table import Row, Table
+from collegium.measures import wrong
+from collegium.network import collaborate
+
+ENOUGH = 200
+"""Rounds after which the comparison's networks have reached their limit to many digits."""
+SHOWN = 20
+"""Rounds of the error-against-rounds panel."""
+TOGETHER = ("AdaBoost", "VFL-JT", "Central oracle")
+
+
+class MainStudy(Study):
+    """What the main figures of both data sets share; with `calibrate` they are those of temperature scaling."""
+
+    dataset: ClassVar[str]
+    layout: ClassVar[str]
+    usual_sizes: ClassVar[tuple[int, ...]]
+    quick_sizes: ClassVar[tuple[int, ...]]
+    reps: ClassVar[int]
+    """At every size but the largest."""
+    reps_at_largest: ClassVar[int | None] = None
+    """At the largest size, where other studies read the same records; the methods that train on views take part in
+    the first `reps` of them."""
+    calibrate: ClassVar[bool] = False
+    with_methods: ClassVar[bool] = True
+
+    def jobs(self, options: Options) -> list[Job]:
+        """Every size and repetition."""
+        wanted = []
+        chosen = sizes(options, self.usual_sizes, self.quick_sizes)
+        for n0 in chosen:
+            at_largest = self.reps_at_largest if n0 == max(self.usual_sizes) and self.reps_at_largest else self.reps
+            for r in range(repetitions(options, at_largest)):
+                methods = self.with_methods and r < repetitions(options, self.reps)
+                epochs = 3 if options.quick else None
+                wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs))
+        return wanted
+
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """Class means, errors of all methods after enough rounds, errors of every agent after every round."""
+        s, over = record.scores, networks.of(self.dataset)
+
+        def row(quantity: str, method: str, value: float, agent: int = -1, round: int = -1) -> Row:
+            return Row(self.name, job.n0, job.repetition, quantity, method, agent, round, float(value))
+
+        c = s.statistics("test", calibrate=self.calibrate)
+        aggregate = c @ over.perron
+        for sign, name in ((1, "class +1"), (-1, "class -1")):
+            yield row("mean statistic", name, aggregate[s.y_test == sign].mean())
+        for method in fusion.all_methods(over, ENOUGH, calibrate=self.calibrate):
+            if method.name == "AdaBoost" and record.methods:
+                continue  # fitted anew, below
+            yield row("error", method.name, method.fit(s).decide(s.test).error(s.y_test))
+        if not self.calibrate:
+            for name, result in record.methods.items():
+                yield row("error", name, wrong(result.statistic, s.y_test).mean())
+        errors = collaborate(c, over, SHOWN).errors(s.y_test)
+        for t, by_agent in enumerate(errors):
+            for k, value in enumerate(by_agent):
+                yield row("error by round", "Ours", value, k, t)
+        for k, T in enumerate(s.temperature):
+            yield row("temperature", "", T, k)
+
+    def draw(self, table: Table) -> dict[str, Any]:
+        """The three panels of the paper's figure."""
+        figure, (left, middle, right) = panels(3)
+        means = table[table["quantity"] == "mean statistic"]
+        for i, (name, part) in enumerate(means.groupby("method")):
+            curve(left, part, "n0", str(name), i)
+        left.axhline(0, color="black", linewidth=0.6)
+        errors = table[table["quantity"] == "error"]
+        for i, name in enumerate(dict.fromkeys(errors["method"])):
+            curve(middle, errors[errors["method"] == name], "n0", name, i, 100, linestyle="--" if i > 9 else "-")
+        for axes in (left, middle):
+            log_sizes(axes, table["n0"].unique())
+        finish(left, "N_0", "mean of the aggregate", "(a) decision margin")
+        finish(middle, "N_0", "error (%)", "(b) probability of error", ncols=2)
+        largest = table["n0"].max()
+        rounds = table[(table["quantity"] == "error by round") & (table["n0"] == largest)]
+        for _, part in rounds.groupby("agent"):
+            by_round = 100 * part.groupby("round")["value"].mean()
+            right.plot(by_round.index, by_round, color="#7F7F7F", linewidth=0.7)
+            right.axhline(by_round.iloc[0], color="#7F7F7F", linewidth=0.4, linestyle="--", alpha=0.5)
+        curve(right, rounds, "round", "mean of agents", 0, 100)
+        for axes in (middle, right):
+            keep_means_in_view(axes)
+        finish(right, "communication round", "error (%)", f"(c) error against rounds, N_0 = {largest:,}")
+        return {self.name: figure}
+
+    def claims(self, table: Table) -> list[Claim]:
+        """What the paper says of these panels."""
+        errors = table[table["quantity"] == "error"].pivot_table(
+            index=["n0", "repetition"], columns="method", values="value"
+        )
+        means = table[table["quantity"] == "mean statistic"].pivot_table(
+            index=["n0", "repetition"], columns="method", values="value"
+        )
+        found = sorted(table["n0"].unique())
+        said: list[tuple[str, tuple[Any, str]]] = []
+        if len(found) > 1:
+            for name, sign, word in (("class +1", 1, "rises"), ("class -1", -1, "falls")):
+                slopes = [
+                    sign * np.polyfit(np.log(group.index.get_level_values("n0").astype(float)), group[name], 1)[0]
+                    for _, group in means.groupby("repetition")
+                    if len(group) > 1
+                ]
+                said.append((f"the mean statistic of {name} {word} with N_0", above(slopes)))
+        better = [
+            (f"N_0 = {n0}", below((part["Ours"] - part["Non-cooperative"]).dropna()))
+            for n0, part in errors.groupby("n0")
+        ]
+        said.append(("ours is below non-cooperative at every N_0", all_of(better)))
+        if "VFL-JT" in errors:
+            joint = errors["VFL-JT"] - errors["Ours"]
+            parts = [(f"N_0 = {n0}", below(part.dropna())) for n0, part in joint.groupby("n0")]
+            said.append(("VFL-JT is below ours at every N_0", all_of(parts)))
+        close = (errors["Ours"] - errors["Ours (no centering)"]).groupby("repetition").mean()
+        said.append(("centred and raw scores give similar errors (within one point)", within(close, 0.01)))
+        rounds = table[(table["quantity"] == "error by round") & (table["n0"] == found[-1])]
+        process = rounds.groupby(["repetition", "round"])["value"].mean().unstack()
+        if process.shape[1] > 5:
+            gain = process[0] - process[process.columns[-1]]
+            early = (process[0] - process[5]) - 0.8 * gain
+            said.append(("most of the gain (80 %) is there after five rounds", above(early)))
+        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+
+
+class CifarMain(MainStudy):
+    """Fig. 2: nine PatchCNN agents on CIFAR-10 patches."""
+
+    name = "cifar-main"
+    title = "CIFAR-10 patches: margins, errors of all methods, errors against rounds"
+    figures = "Fig. 2"
+    dataset, layout = "cifar10", "A"
+    usual_sizes, quick_sizes = (500, 1000, 2000, 5000, 10_000), (100, 200)
+    reps = 10
+
+
+class CifarHeteroMain(MainStudy):
+    """Fig. 5: the same with three model families in the base layout."""
+
+    name = "cifar-hetero-main"
+    title = "CIFAR-10 patches with three model families: margins, errors, errors against rounds"
+    figures = "Fig. 5"
+    dataset, layout = "cifar10", "ABCBCACAB"
+    usual_sizes, quick_sizes = (500, 1000, 2000, 5000, 10_000), (100, 200)
+    reps = 5
+    with_methods = False
+
+
+class ModelNetMain(MainStudy):
+    """Fig. 7: twelve MicroCNN agents on rendered views."""
+
+    name = "modelnet-main"
+    title = "ModelNet views: margins, errors of all methods, errors against rounds"
+    figures = "Fig. 7"
+    dataset, layout = "modelnet", "M"
+    usual_sizes, quick_sizes = (50, 100, 200, 300, 390), (20, 40)
+    reps, reps_at_largest = 20, 60

@@ -1,0 +1,125 @@
+"""What the experiments look like: patches or views, the network, the local data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from collegium.data import Dataset, patches
+from collegium.lab import networks
+from collegium.lab.figures import panels
+from collegium.lab.job import Job, load
+from collegium.lab.records import Record
+from collegium.lab.study import Options, Study
+from collegium.lab.table import Row, Table
+from collegium.plots import network_figure
+
+SHOWN = 6
+"""Items in the picture of the local data sets."""
+
+
+class _Setup(Study):
+    dataset: ClassVar[str]
+
+    def jobs(self, options: Options) -> list[Job]:
+        """None."""
+        return []
+
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """Nothing."""
+        return ()
+
+    def examine(self, options: Options) -> Iterable[Row]:
+        """The network's links and weights, and the pixels of the items that are shown."""
+        over = networks.of(self.dataset)
+        for l, k, weight in zip(over.graph.indices, over.graph.hearers, over.weights, strict=True):
+            yield Row(self.name, 0, 0, "weight", "", int(k), -1, float(weight), int(l))
+        train, _ = load(self.dataset, options.root)
+        for item in _chosen(train):
+            for k, view in enumerate(train.views):
+                yield from self._pixels(view[item], item, k)
+
+    def _pixels(self, view: Any, item: int, k: int) -> Iterable[Row]:
+        small = np.asarray(view)
+        step = max(small.shape[0] // 56, 1)
+        small = small[::step, ::step]
+        shape = "x".join(map(str, small.shape))
+        for place, value in enumerate(small.ravel()):
+            yield Row(self.name, 0, item, "pixel", shape, k, -1, float(value), place)
+
+    def draw(self, table: Table) -> dict[str, Any]:
+        """The network, and a row of views per agent."""
+        over = networks.of(self.dataset)
+        title = f"{over.links} directed links, self-loops not drawn"
+        return {f"{self.name}-network": network_figure(over, title), f"{self.name}-local": _mosaic(_images(table))}
+
+
+class CifarSetup(_Setup):
+    """Fig. 1 and the picture of the local data sets."""
+
+    name = "cifar-setup"
+    title = "CIFAR-10 patches: what each agent sees, the network, the local data sets"
+    figures = "Fig. 1, 13 (appendix)"
+    dataset = "cifar10"
+
+    def draw(self, table: Table) -> dict[str, Any]:
+        """The patch map too."""
+        views = _images(table)
+        figure, (axes,) = panels(1, width=4.4, height=4.2)
+        item = next(iter(views))
+        whole = patches.join([views[item][k][None] for k in range(9)], (3, 3))[0]
+        axes.imshow(whole.astype(np.uint8))
+        for k, (rows, columns) in enumerate(patches.cells(whole.shape[0], whole.shape[1], (3, 3))):
+            axes.axhline(rows.start - 0.5, color="white", linewidth=1.5)
+            axes.axvline(columns.start - 0.5, color="white", linewidth=1.5)
+            axes.text(columns.start + 0.3, rows.start + 2.2, str(k), color="yellow", fontsize=11, fontweight="bold")
+        axes.set_axis_off()
+        axes.set_title("what each agent sees of an image", fontsize=9)
+        return {f"{self.name}-patches": figure, **super().draw(table)}
+
+
+class ModelNetSetup(_Setup):
+    """Fig. 6: the twelve views of an object and the network."""
+
+    name = "modelnet-setup"
+    title = "ModelNet views: what each agent sees, the network"
+    figures = "Fig. 6"
+    dataset = "modelnet"
+
+
+def _chosen(train: Dataset) -> list[int]:
+    """The first items of each class, in turn."""
+    rows = [np.flatnonzero(train.y == sign)[: SHOWN // 2] for sign in (1, -1)]
+    return [int(i) for pair in zip(*rows, strict=True) for i in pair]
+
+
+def _images(table: Table) -> dict[int, dict[int, Any]]:
+    """Pictures by item and agent, from the table's pixels."""
+    pixels = table[table["quantity"] == "pixel"]
+    found: dict[int, dict[int, Any]] = {}
+    for (item, agent, shape), part in pixels.groupby(["repetition", "agent", "method"]):
+        values = part.sort_values("x")["value"].to_numpy()
+        found.setdefault(int(item), {})[int(agent)] = values.reshape([int(side) for side in shape.split("x")])
+    return found
+
+
+def _mosaic(views: dict[int, dict[int, Any]]) -> Any:
+    """A row per agent, a column per item."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    K = len(next(iter(views.values())))
+    figure = Figure(figsize=(0.9 * len(views) + 0.8, 0.85 * K), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(K, len(views), squeeze=False)
+    for j, item in enumerate(views):
+        for k in range(K):
+            picture = views[item][k]
+            grid[k, j].imshow(picture.squeeze().astype(np.uint8), cmap="gray", vmin=0, vmax=255)
+            grid[k, j].set_xticks([])
+            grid[k, j].set_yticks([])
+            if j == 0:
+                grid[k, j].set_ylabel(f"agent {k}", rotation=0, ha="right", va="center", fontsize=8)
+    return figure

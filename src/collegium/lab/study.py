@@ -1,0 +1,79 @@
+"""What a study is: what to train, what to evaluate, what to draw, and what the paper claims."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from collegium.errors import DataError
+from collegium.lab.claims import Claim
+from collegium.lab.job import Job
+from collegium.lab.records import Record
+from collegium.lab.table import Row, Table
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may change about a run."""
+
+    reps: int | None = None
+    """Repetitions of everything; each study's own numbers if None."""
+    n0: tuple[int, ...] | None = None
+    """Sizes of the agents' data sets; each study's own if None."""
+    root: str | None = None
+    """Where the data sets are; as `collegium data` finds them if None."""
+    seed: int = 0
+    quick: bool = False
+    """Minutes instead of hours: few repetitions, small sizes, few epochs. Good for seeing that all works."""
+
+
+class Study(ABC):
+    """One published figure or table. Evaluation reads a record at a time; drawing and checking read only the table."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    figures: ClassVar[str]
+    """What it reproduces, in the paper's numbering."""
+
+    @abstractmethod
+    def jobs(self, options: Options) -> list[Job]:
+        """The records it needs; none for a study of the data themselves."""
+
+    @abstractmethod
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """Numbers from one record."""
+
+    def examine(self, options: Options) -> Iterable[Row]:
+        """Numbers from the data sets themselves, for studies that need no training."""
+        return ()
+
+    @abstractmethod
+    def draw(self, table: Table) -> dict[str, Any]:
+        """Figures by name."""
+
+    def claims(self, table: Table) -> list[Claim]:
+        """The paper's statements, each with the verdict of these numbers."""
+        return []
+
+
+def sizes(options: Options, usual: Sequence[int], quick: Sequence[int]) -> tuple[int, ...]:
+    """The N_0 to go through."""
+    if options.n0 is not None:
+        return options.n0
+    return tuple(quick if options.quick else usual)
+
+
+def repetitions(options: Options, usual: int) -> int:
+    """How many repetitions."""
+    if options.reps is not None:
+        return options.reps
+    return min(2, usual) if options.quick else usual
+
+
+def check_out(folder: Path) -> None:
+    """Refuse a place for results that is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file: --out names a folder for the results")

@@ -1,0 +1,95 @@
+"""`collegium study` as a user meets it: from data to claims, stopped and resumed on the way."""
+
+import json
+import re
+
+import pytest
+
+from tiny_data import real_data
+
+STUDIES = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology", "stopping", "robustness"]
+
+
+@pytest.mark.data
+@pytest.mark.timeout(300)
+def test_the_modelnet_studies_from_one_set_of_records(cli, tmp_path):
+    root = real_data("modelnet-views")
+    out = ("--out", tmp_path / "lab")
+    words = ("study", "run", *STUDIES, "--quick", "--n0", "20", "--data", root, *out, "--backend", "serial")
+    answer = cli(*words)
+    assert "undecided" in answer.out
+    records = sorted((tmp_path / "lab" / "records").glob("*.npz"))
+    assert len(records) == 2  # all six studies read the same two
+    tables = {path.name: path.read_bytes() for path in (tmp_path / "lab" / "tables").iterdir()}
+    assert set(tables) == {f"{name}.parquet" for name in STUDIES}
+    for name in (*STUDIES, "topology-by-rule", "modelnet-temperature-diagnostics"):
+        for ending in ("png", "pdf"):
+            assert (tmp_path / "lab" / "figures" / f"{name}.{ending}").stat().st_size > 5000
+
+    claims = json.loads(cli("study", "check", *out, "--json").out)
+    assert all(list(claim) == ["study", "claim", "verdict", "evidence"] for claim in claims)
+    assert {claim["verdict"] for claim in claims} <= {"holds", "does not hold", "undecided"}
+    by_claim = {claim["claim"]: claim["verdict"] for claim in claims if claim["study"] == "topology"}
+    assert by_claim["on the ring both rules give one matrix"] == "holds"
+    assert by_claim["σ_A: ring above grid above random, for both rules"] == "holds"
+
+    page = (tmp_path / "lab" / "report.html") if cli("study", "report", *out) else None
+    text = page.read_text()
+    assert text.count("data:image/png;base64,") >= 10
+    assert not re.search(r"(src|href)=['\"]https?:", text)  # nothing from elsewhere
+
+    # One record lost, one damaged, all parts gone: resuming makes the same tables, bit for bit.
+    records[0].unlink()
+    records[1].write_bytes(records[1].read_bytes()[:1000])
+    for part in (tmp_path / "lab" / "parts").rglob("*.parquet"):
+        part.unlink()
+    with pytest.warns(UserWarning, match="set aside"):
+        cli("study", "resume", *out, "--backend", "serial")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "lab" / "tables").iterdir()} == tables
+
+
+def test_studies_are_listed(cli):
+    rows = json.loads(cli("study", "list", "--json").out)
+    assert [row["study"] for row in rows] == [
+        "cifar-setup",
+        "cifar-main",
+        "cifar-cmi",
+        "cifar-hetero-gain",
+        "cifar-hetero-main",
+        "cifar-temperature",
+        "modelnet-setup",
+        "modelnet-main",
+        "modelnet-temperature",
+        "modelnet-correlation",
+        "topology",
+        "stopping",
+        "robustness",
+        "communication-cost",
+    ]
+    assert "Fig. 11" in cli("study", "list").out
+
+
+MISTAKES = {
+    "study": (["run", "magic"], "there is no study 'magic'"),
+    "backend": (["run", "topology", "--backend", "cloud"], "there is no backend 'cloud'"),
+    "address": (["run", "topology", "--address", "x:1"], "--address is of a Ray cluster"),
+    "sizes": (["run", "topology", "--n0", "few"], "write whole numbers"),
+    "no data": (["run", "modelnet-main", "--data", "/nowhere", "--backend", "serial", "--quick"], "/nowhere"),
+    "nothing to resume": (["resume"], "nothing to resume"),
+    "nothing to check": (["check"], "there are no results"),
+    "nothing to draw": (["figures", "topology"], "there are no results"),
+    "nothing to report": (["report"], "there are no results"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_get_a_sentence(cli, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, sentence = MISTAKES[name]
+    assert sentence in " ".join(cli("study", *words, code=2).err.split())
+
+
+def test_results_do_not_go_into_a_file(cli, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    assert "is a file" in cli("study", "check", "--out", tmp_path / "file", code=2).err
+    assert (tmp_path / "file").read_text() == "mine"

@@ -1,0 +1,140 @@
+"""Backends: the same records whichever is used, whatever dies on the way."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from collegium.errors import BackendError, DataError, ModelError
+from collegium.lab import monte_carlo
+from collegium.lab.backends import Process, Ray, Serial
+from collegium.lab.job import Job
+from collegium.lab.records import Store
+from lab_work import die_always, die_once, mistake, square
+
+JOBS = [Job("digits", 40, r, "B", epochs=2) for r in range(4)]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.npz")}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serial")
+    assert monte_carlo.train(JOBS, Store(folder), Serial(1)) == 4
+    return contents(folder)
+
+
+def test_nothing_finished_is_done_again(reference, tmp_path):
+    store = Store(tmp_path)
+    assert monte_carlo.train(JOBS[:2], store, Serial(1)) == 2
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert monte_carlo.train(JOBS, store, Serial(1)) == 2
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    assert contents(tmp_path) == reference
+
+
+def test_processes_give_the_same_bytes(reference, tmp_path):
+    monte_carlo.train(JOBS, Store(tmp_path), Process(2))
+    assert contents(tmp_path) == reference
+
+
+def test_a_process_that_dies_is_replaced(tmp_path):
+    jobs = [(str(tmp_path / "died"), i) for i in range(4)]
+    assert dict(Process(2).map(die_once, jobs)) == {job: job[1] * 10 for job in jobs}
+
+
+def test_processes_that_keep_dying_are_given_up():
+    with pytest.raises(BackendError, match="died 3 times"):
+        list(Process(1).map(die_always, [1]))
+
+
+@pytest.mark.parametrize("backend", [Serial(1), Process(1)], ids=repr)
+def test_mistakes_come_through(backend):
+    with pytest.raises(ModelError, match="job 7 cannot be done"):
+        list(backend.map(mistake, [7]))
+    assert list(backend.map(square, [3])) == [(3, 9)]
+    assert list(backend.map(square, [])) == []
+
+
+SCRIPT = """
+import sys
+from collegium.lab import monte_carlo
+from collegium.lab.backends import Serial
+from collegium.lab.job import Job
+from collegium.lab.records import Store
+monte_carlo.train([Job("digits", 40, r, "B", epochs=2) for r in range(4)], Store(sys.argv[1]), Serial(1))
+"""
+
+
+def test_killed_at_any_moment_and_resumed(reference, tmp_path):
+    """kill -9 after each new record, and once in the middle of nothing, until all are there."""
+    killed = 0
+    while True:
+        worker = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
+        before = len(contents(tmp_path))
+        deadline = time.monotonic() + 60
+        while worker.poll() is None and len(contents(tmp_path)) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if worker.poll() is None:
+            worker.send_signal(signal.SIGKILL)
+            worker.wait()
+            killed += 1
+        else:
+            assert worker.returncode == 0
+            break
+    assert killed >= 3
+    assert contents(tmp_path) == reference
+    assert not list(tmp_path.glob("*.aside"))
+
+
+@pytest.mark.ray
+def test_ray_gives_the_same_bytes(reference, tmp_path):
+    pytest.importorskip("ray")
+    monte_carlo.train(JOBS, Store(tmp_path), Ray(workers=2))
+    assert contents(tmp_path) == reference
+
+
+@pytest.mark.ray
+def test_ray_lets_mistakes_through(tmp_path):
+    pytest.importorskip("ray")
+    with pytest.raises(DataError, match=r"^the layout AB names 2 families, but there are 9 agents$"):
+        monte_carlo.train([Job("digits", 40, 0, "AB")], Store(tmp_path), Ray(workers=1))
+
+
+@pytest.mark.ray
+def test_a_node_killed_in_the_middle_loses_nothing(reference, tmp_path):
+    """A local cluster of two nodes with one core each; the second is killed while jobs run."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        store = Store(tmp_path)
+        made = []
+
+        class Watched(Ray):
+            def map(self, function, jobs):
+                for pair in super().map(function, jobs):
+                    made.append(pair[0])
+                    if len(made) == 1:
+                        cluster.remove_node(second, allow_graceful=False)
+                    yield pair
+
+        monte_carlo.train(JOBS, store, Watched(address=cluster.address))
+    finally:
+        cluster.shutdown()
+    assert len(made) == 4
+    assert contents(tmp_path) == reference
+
+
+@pytest.mark.ray
+def test_no_cluster_no_traceback():
+    pytest.importorskip("ray")
+    with pytest.raises(BackendError, match="cannot reach the Ray cluster at"):
+        list(Ray(address="127.0.0.1:1").map(square, [1]))

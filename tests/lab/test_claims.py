@@ -1,0 +1,47 @@
+"""Verdicts: right as often as they should be, and open where little is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from collegium.lab.claims import above, all_of, below, exactly, within
+
+
+def test_verdicts_follow_the_interval():
+    assert above([1.0, 1.1, 0.9, 1.0])[0] == "holds"
+    assert above([-1.0, -1.1, -0.9])[0] == "does not hold"
+    assert above([-1.0, 1.0, 0.5])[0] == "undecided"
+    assert above([1.0, 1.1, 0.9], limit=2.0)[0] == "does not hold"
+    assert below([-1.0, -1.1, -0.9])[0] == "holds"
+    assert below([0.4, 0.5, 0.6], limit=1.0)[0] == "holds"
+    assert within([0.001, -0.001, 0.0], 0.01)[0] == "holds"
+    assert within([0.1, 0.11, 0.09], 0.01)[0] == "does not hold"
+    assert within([0.02, -0.02, 0.03], 0.01)[0] == "undecided"
+
+
+def test_the_evidence_has_the_numbers():
+    assert above([1.0, 2.0, 3.0])[1] == "2 ± 2.5 over 3 repetitions"
+    assert below([-1.0, -2.0, -3.0])[1] == "-2 ± 2.5 over 3 repetitions"
+
+
+@pytest.mark.parametrize("values", [[], [5.0], [np.nan]])
+def test_little_is_undecided(values):
+    assert above(values)[0] == "undecided"
+    assert within(values, 1.0)[0] == "undecided"
+
+
+def test_a_claim_about_several_things():
+    good, bad, open_ = ("holds", "x"), ("does not hold", "y"), ("undecided", "z")
+    assert all_of([("a", good), ("b", good)]) == ("holds", "a: x; b: x")
+    assert all_of([("a", good), ("b", open_)])[0] == "undecided"
+    assert all_of([("a", bad), ("b", open_)])[0] == "does not hold"
+    assert all_of([])[0] == "undecided"
+    assert exactly(True, "seen") == ("holds", "seen")
+    assert exactly(False, "seen")[0] == "does not hold"
+
+
+def test_false_verdicts_are_rare():
+    """With a true mean of 0, 'holds' and 'does not hold' come up in 5 % of the cases together."""
+    rng = np.random.default_rng(0)
+    wrong = sum(above(x)[0] != "undecided" for x in rng.normal(size=(2000, 6)))
+    assert stats.binom.ppf(0.0005, 2000, 0.05) <= wrong <= stats.binom.ppf(0.9995, 2000, 0.05)
