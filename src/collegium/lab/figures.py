@@ -45,24 +45,30 @@ def _by_repetition(table: Table, x: str) -> Table:
     return table.groupby([x, "repetition"])["value"].mean().reset_index()
 
 
-def keep_means_in_view(axes: Any, least: float | None = 0.0) -> None:
+def _keep_means_in_view(axes: Any) -> None:
     """Limits by the curves, not by intervals that few repetitions make wide."""
-    heights = [y for line in axes.get_lines() for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
+    curves = [container.lines[0] for container in axes.containers]
+    heights = [y for line in curves for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
     if heights:
         low, high = min(heights), max(heights)
         room = 0.12 * (high - low or abs(high) or 1.0)
-        axes.set_ylim(low - room if least is None else max(low - room, least), high + room)
+        axes.set_ylim(low - room, high + room)
 
 
-def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = True, **legend_settings: Any) -> None:
+def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = True) -> None:
     """Labels, a grid, and a legend if there is something to tell apart."""
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.grid(alpha=0.3)
     if title:
         axes.set_title(title, fontsize=10)
-    if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=7, **legend_settings)
+    if axes.containers and not axes.patches:
+        _keep_means_in_view(axes)
+    names = axes.get_legend_handles_labels()[0]
+    if legend and len(names) > 4:  # below, where it hides nothing
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
+    elif legend and names:
+        axes.legend(fontsize=7)
 
 
 def log_sizes(axes: Any, sizes: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from collegium import fusion
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, below, within
-from collegium.lab.figures import curve, finish, keep_means_in_view, log_sizes, panels
+from collegium.lab.figures import curve, finish, log_sizes, panels
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
@@ -90,7 +90,7 @@ class MainStudy(Study):
         for axes in (left, middle):
             log_sizes(axes, table["n0"].unique())
         finish(left, "N_0", "mean of the aggregate", "(a) decision margin")
-        finish(middle, "N_0", "error (%)", "(b) probability of error", ncols=2)
+        finish(middle, "N_0", "error (%)", "(b) probability of error")
         largest = table["n0"].max()
         rounds = table[(table["quantity"] == "error by round") & (table["n0"] == largest)]
         for _, part in rounds.groupby("agent"):
@@ -98,8 +98,6 @@ class MainStudy(Study):
             right.plot(by_round.index, by_round, color="#7F7F7F", linewidth=0.7)
             right.axhline(by_round.iloc[0], color="#7F7F7F", linewidth=0.4, linestyle="--", alpha=0.5)
         curve(right, rounds, "round", "mean of agents", 0, 100)
-        for axes in (middle, right):
-            keep_means_in_view(axes)
         finish(right, "communication round", "error (%)", f"(c) error against rounds, N_0 = {largest:,}")
         return {self.name: figure}
 

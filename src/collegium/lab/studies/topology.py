@@ -74,7 +74,7 @@ class Topology(FullModelNet):
         table = table.assign(graph=split[0], weighing=split[1], precision=split[2])
         whole, (axes,) = panels(1, width=7.5, height=5)
         _curves(axes, table, ("graph", "weighing", "precision"))
-        finish(axes, "communication round", "error (%)", "", ncols=3)
+        finish(axes, "communication round", "error (%)")
         found = {"topology": whole}
         for name, column in (("by-topology", "graph"), ("by-rule", "weighing"), ("by-precision", "precision")):
             values = list(dict.fromkeys(table[column]))
