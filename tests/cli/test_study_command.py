@@ -3,6 +3,7 @@
 import json
 import re
 
+import pandas
 import pytest
 
 from tiny_data import real_data
@@ -46,6 +47,30 @@ def test_the_modelnet_studies_from_one_set_of_records(cli, tmp_path):
     with pytest.warns(UserWarning, match="set aside"):
         cli("study", "resume", *out, "--backend", "serial")
     assert {path.name: path.read_bytes() for path in (tmp_path / "lab" / "tables").iterdir()} == tables
+
+
+@pytest.mark.data
+def test_studies_of_the_data_themselves(cli, tmp_path):
+    root = real_data("cifar-10-batches-bin")
+    out = ("--out", tmp_path / "lab")
+    words = ("study", "run", "cifar-setup", "cifar-cmi", "--quick", "--data", root, *out, "--backend", "serial")
+    cli(*words, "--dimensions", 10, "--neighbours", 3)
+    claims = json.loads(cli("study", "check", *out, "--json").out)
+    assert [claim["verdict"] for claim in claims] == ["holds"] * 3
+    for name in ("cifar-setup-patches", "cifar-setup-network", "cifar-setup-local", "cifar-cmi"):
+        assert (tmp_path / "lab" / "figures" / f"{name}.png").stat().st_size > 5000
+    table = pandas.read_parquet(tmp_path / "lab" / "tables" / "cifar-cmi.parquet")
+    assert set(table["method"]) == {"10 dimensions, k = 3"}
+    assert len(table) == 36
+
+
+@pytest.mark.data
+def test_joint_training_is_counted_in_its_study(cli, tmp_path):
+    root = real_data("cifar-10-batches-bin")
+    words = ("--quick", "--n0", "40", "--reps", 1, "--data", root, "--out", tmp_path / "lab", "--backend", "serial")
+    cli("study", "run", "communication-cost", "cifar-main", *words)
+    claims = json.loads(cli("study", "check", "communication-cost", "--out", tmp_path / "lab", "--json").out)
+    assert [claim["verdict"] for claim in claims] == ["holds", "holds"]
 
 
 def test_studies_are_listed(cli):

@@ -51,6 +51,8 @@ def run(
     n0: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the agents' data sets.")] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the data sets are.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
+    dimensions: Annotated[int, typer.Option(min=1, help="cifar-cmi: principal components kept.")] = 20,
+    neighbours: Annotated[int, typer.Option(min=1, help="cifar-cmi: k of the estimator.")] = 5,
     quick: Annotated[bool, typer.Option("--quick", help="Two repetitions, small, few epochs: minutes.")] = False,
     backend: BackendName = "process",
     workers: Workers = None,
@@ -62,7 +64,8 @@ def run(
     from collegium.lab.study import Options
 
     lab = Laboratory(out)
-    options = Options(reps, _sizes(n0), None if data is None else str(data.resolve()), seed, quick)
+    where = None if data is None else str(data.resolve())
+    options = Options(reps, _sizes(n0), where, seed, dimensions, neighbours, quick)
     lab.run(names or [], options, _backend(backend, workers, address))
     _conclude(lab, names or [])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
@@ -19,7 +19,7 @@ from collegium.lab.job import Job
 from collegium.lab.records import Store
 from collegium.lab.studies import find
 from collegium.lab.study import Options, Study
-from collegium.lab.table import Table
+from collegium.lab.table import Row, Table
 from collegium.progress import track
 
 _PLAN = "plan.json"
@@ -89,7 +89,7 @@ class Laboratory:
 
     def _evaluate(self, study: Study, options: Options) -> Table:
         pandas = tables.load_pandas()
-        parts = [tables.to_table(study.examine(options))]
+        parts = [self._examined(study, options)]
         for job in study.jobs(options):
             parts.append(self._part(study, job, options))
         full = [part for part in parts if len(part)]
@@ -98,19 +98,31 @@ class Laboratory:
         whole = pandas.concat(full, ignore_index=True)
         return whole.sort_values(["n0", "repetition"], kind="stable", ignore_index=True)
 
+    def _examined(self, study: Study, options: Options) -> Table:
+        """The numbers from the data sets themselves, kept as well."""
+        settings = f"{options.dimensions}-{options.neighbours}{'-quick' if options.quick else ''}"
+        return self._kept(
+            self.folder / "parts" / study.name / f"data-{settings}.parquet", lambda: study.examine(options)
+        )
+
     def _part(self, study: Study, job: Job, options: Options) -> Table:
         """The numbers from one record, kept so that nothing is evaluated twice."""
-        path = self.folder / "parts" / study.name / f"{job.key}.parquet"
         record = self.store.get(job.key)
         if record is None:
             raise InputFileError(f"the record {job.key} is gone: run the study again")
+        path = self.folder / "parts" / study.name / f"{job.key}.parquet"
+        return self._kept(path, lambda: study.evaluate(job, record, options))
+
+    def _kept(self, path: Path, rows: Callable[[], Iterable[Row]]) -> Table:
+        """A table from its file, or made and written."""
         if path.exists():
             try:
                 return tables.read(path)
             except InputFileError:
                 path.unlink()
-        part = tables.to_table(study.evaluate(job, record, options))
-        tables.write(part, path)
+        part = tables.to_table(rows())
+        if len(part):
+            tables.write(part, path)
         return part
 
     def _table_path(self, study: Study) -> Path:

@@ -26,6 +26,10 @@ class Options:
     root: str | None = None
     """Where the data sets are; as `collegium data` finds them if None."""
     seed: int = 0
+    dimensions: int = 20
+    """Principal components kept for the mutual information between patches; the paper also tries 10 and 30."""
+    neighbours: int = 5
+    """k of its nearest-neighbour estimator; the paper also tries 3 and 10."""
     quick: bool = False
     """Minutes instead of hours: few repetitions, small sizes, few epochs. Good for seeing that all works."""
 

@@ -27,10 +27,6 @@ class CifarCmi(Study):
     title = "Conditional mutual information between CIFAR-10 patches"
     figures = "Fig. 3"
 
-    def __init__(self, dimensions: int = 20, k: int = 5) -> None:
-        self.dimensions = dimensions
-        self.k = k
-
     def jobs(self, options: Options) -> list[Job]:
         """None: it is about the data."""
         return []
@@ -44,8 +40,8 @@ class CifarCmi(Study):
         train, _ = load("cifar10", options.root)
         if options.quick:
             train = train.take(np.arange(0, len(train), max(len(train) // 600, 1)))
-        found = conditional_mutual_information(train.views, train.y, self.dimensions, self.k)
-        how = f"{self.dimensions} dimensions, k = {self.k}"
+        found = conditional_mutual_information(train.views, train.y, options.dimensions, options.neighbours)
+        how = f"{options.dimensions} dimensions, k = {options.neighbours}"
         for a, b in combinations(range(train.size), 2):
             yield Row(self.name, len(train), 0, "mutual information", how, a, -1, float(found[a, b]), b)
 
