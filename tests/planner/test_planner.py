@@ -201,6 +201,7 @@ def test_other_labels_are_understood():
     [
         (lambda: planner.plan(SCORES[:, :1], Y), ScoreError, "at least two agents"),
         (lambda: planner.plan(SCORES[:6], Y[:6]), ScoreError, "four of each class"),
+        (lambda: planner.plan(SCORES[:0], Y[:0]), ScoreError, "four of each class"),
         (lambda: planner.plan(SCORES, Y, target_error=1.5), RuleError, "target error"),
         (lambda: planner.plan(SCORES, Y, budget_bits=-1), RuleError, "budget in bits"),
         (lambda: planner.plan(SCORES, Y, rounds=0), RuleError, "rounds"),

@@ -98,7 +98,7 @@ def plan(
         raise ScoreError(f"planning needs scores of at least two agents, shape (items, agents); got shape {c.shape}")
     c = check_scores(scores, c.shape[1])
     signs = to_signs(y, len(c), classes)
-    size = float(np.abs(c).max())
+    size = float(np.abs(c).max(initial=0.0))
     if size and not 1e-100 < size < 1e100:
         raise ScoreError(f"scores of size {size:.2g} are too small or too large to compute with: rescale them")
     if target_error is not None:
