@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import comparison
+import laboratory
 import large_networks
 import machine
 import quantised
@@ -15,7 +16,10 @@ import startup
 import stopping
 import training
 
-ALL = {module.__name__: module for module in (startup, quantised, stopping, large_networks, training, comparison)}
+ALL = {
+    module.__name__: module
+    for module in (startup, quantised, stopping, large_networks, training, comparison, laboratory)
+}
 
 
 def main() -> None:
