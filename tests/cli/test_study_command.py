@@ -12,7 +12,7 @@ STUDIES = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "top
 
 
 @pytest.mark.data
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_modelnet_studies_from_one_set_of_records(cli, tmp_path):
     root = real_data("modelnet-views")
     out = ("--out", tmp_path / "lab")
@@ -38,6 +38,19 @@ def test_the_modelnet_studies_from_one_set_of_records(cli, tmp_path):
     text = page.read_text()
     assert text.count("data:image/png;base64,") >= 10
     assert not re.search(r"(src|href)=['\"]https?:", text)  # nothing from elsewhere
+
+    kept = cli("study", "summary", tmp_path / "kept", *out).out.split()
+    assert str(tmp_path / "kept" / "topology.csv") in kept
+    page = (tmp_path / "kept" / "README.md").read_text()
+    assert "| topology | on the ring both rules give one matrix | holds |" in page
+    assert "N_0 = 20: 2" in page
+    table = pandas.read_csv(tmp_path / "kept" / "modelnet-main.csv")
+    full = pandas.read_parquet(tmp_path / "lab" / "tables" / "modelnet-main.parquet")
+    ours = full[(full["quantity"] == "error") & (full["method"] == "Ours")]["value"]
+    found = table[(table["quantity"] == "error") & (table["method"] == "Ours")]
+    assert found["mean"].item() == pytest.approx(ours.mean(), rel=1e-5)
+    assert found["repetitions"].item() == 2
+    assert sum(path.stat().st_size for path in (tmp_path / "kept").iterdir()) < 3_000_000
 
     # One record lost, one damaged, all parts gone: resuming makes the same tables, bit for bit.
     records[0].unlink()

@@ -113,6 +113,20 @@ def report(
     typer.echo(str(path))
 
 
+@app.command()
+def summary(
+    to: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put CSVs, PNGs and the claims.")],
+    names: Names = None,
+    out: Out = OUT,
+) -> None:
+    """Write a summary of finished studies that is small enough to keep: CSVs, PNGs, a page with the claims."""
+    from collegium.lab import summary as small
+    from collegium.lab.laboratory import Laboratory
+
+    for path in small.write(Laboratory(out), names or [], to):
+        typer.echo(str(path))
+
+
 def _conclude(lab: "Laboratory", names: list[str]) -> None:
     lab.draw(names)
     _print_claims(lab, names, as_json=False)

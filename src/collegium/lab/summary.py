@@ -1,0 +1,65 @@
+"""A summary small enough to keep: means with intervals as CSV, figures as PNG, the claims as a page."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from collegium.errors import InputFileError
+from collegium.lab.laboratory import Laboratory
+from collegium.lab.study import Study
+from collegium.measures import mean_interval
+
+_KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
+
+
+def write(lab: Laboratory, names: Sequence[str], folder: Path) -> list[Path]:
+    """Write the summary of the finished studies into a folder; gives the files."""
+    studies = lab.finished(names)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        made = [path for study in studies for path in (_means(lab, study, folder), *_figures(lab, study, folder))]
+        page = folder / "README.md"
+        page.write_text(_page(lab, studies), encoding="utf-8")
+    except OSError as problem:
+        raise InputFileError(f"cannot write into {folder}: {problem.strerror or problem}") from None
+    return [*made, page]
+
+
+def _means(lab: Laboratory, study: Study, folder: Path) -> Path:
+    table = lab.table(study)
+    table = table[table["quantity"] != "pixel"]
+    path = folder / f"{study.name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*_KEYS, "mean", "ci95", "repetitions"])
+        for key, part in table.groupby(_KEYS, dropna=False, sort=False):
+            mean, half = mean_interval(part["value"].to_numpy())
+            cells = ["" if value != value else f"{value:.6g}" for value in (mean, half)]
+            writer.writerow([*("" if value != value else value for value in key), *cells, len(part)])
+    return path
+
+
+def _figures(lab: Laboratory, study: Study, folder: Path) -> list[Path]:
+    made = []
+    for name, figure in study.draw(lab.table(study)).items():
+        path = folder / f"{name}.png"
+        figure.savefig(path, dpi=90, metadata={"Software": None})
+        made.append(path)
+    return made
+
+
+def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
+    """Claims, then every study with its figures."""
+    claims = lab.claims([study.name for study in studies])
+    lines = ["# Results", "", "Made by `collegium study summary`.", "", "## Claims", ""]
+    lines += ["| study | claim | verdict | evidence |", "|---|---|---|---|"]
+    lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
+    for study in studies:
+        table = lab.table(study)
+        counts = table.groupby("n0")["repetition"].nunique()
+        sizes = ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0)
+        lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {sizes or 'none needed'}.", ""]
+        lines += [f"![{name}]({name}.png)" for name in study.draw(table)]
+    return "\n".join(lines) + "\n"
