@@ -246,11 +246,20 @@ def save(figure: Any, path: Path) -> None:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
-def _canvas(size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure outside pyplot, so that nothing depends on a display and nothing stays open."""
+def panels(count: int, *, width: float = 4.6, height: float = 3.6, rows: int = 1) -> tuple[Any, list[Any]]:
+    """A figure with axes side by side, outside pyplot, so that nothing depends on a display and nothing stays open."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    columns = -(-count // rows)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
+    for spare in axes[count:]:
+        spare.set_axis_off()
+    return figure, axes[:count]
+
+
+def _canvas(size: tuple[float, float]) -> tuple[Any, Any]:
+    figure, (axes,) = panels(1, width=size[0], height=size[1])
+    return figure, axes

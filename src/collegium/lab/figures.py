@@ -13,20 +13,6 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "os^vD<>pXh"
 
 
-def panels(count: int, *, width: float = 4.6, height: float = 3.6, rows: int = 1) -> tuple[Any, list[Any]]:
-    """A figure with axes side by side, outside pyplot."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    columns = -(-count // rows)
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
-    for spare in axes[count:]:
-        spare.set_axis_off()
-    return figure, axes[:count]
-
-
 def curve(axes: Any, table: Table, x: str, label: str, style: int = 0, scale: float = 1.0, **more: Any) -> None:
     """The mean of `value` over repetitions against a column, with intervals."""
     points = [(at, mean_interval(group["value"].to_numpy())) for at, group in _by_repetition(table, x).groupby(x)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
-from collegium.errors import DataError
 from collegium.lab.claims import Claim
 from collegium.lab.job import Job
 from collegium.lab.records import Record
@@ -63,6 +61,18 @@ class Study(ABC):
         return []
 
 
+class DataStudy(Study):
+    """A study of the data sets themselves: nothing is trained."""
+
+    def jobs(self, options: Options) -> list[Job]:
+        """None."""
+        return []
+
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+        """Nothing is read from records."""
+        return ()
+
+
 def sizes(options: Options, usual: Sequence[int], quick: Sequence[int]) -> tuple[int, ...]:
     """The N_0 to go through."""
     if options.n0 is not None:
@@ -75,9 +85,3 @@ def repetitions(options: Options, usual: int) -> int:
     if options.reps is not None:
         return options.reps
     return min(2, usual) if options.quick else usual
-
-
-def check_out(folder: Path) -> None:
-    """Refuse a place for results that is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file: --out names a folder for the results")

@@ -10,30 +10,22 @@ import numpy as np
 
 from collegium.diagnostics import conditional_mutual_information
 from collegium.lab.claims import Claim, exactly
-from collegium.lab.figures import COLOURS, finish, panels
-from collegium.lab.job import Job, load
-from collegium.lab.records import Record
-from collegium.lab.study import Options, Study
+from collegium.lab.figures import COLOURS, finish
+from collegium.lab.job import load
+from collegium.lab.study import DataStudy, Options
 from collegium.lab.table import Row, Table
+from collegium.plots import panels
 
 SIDE = 3
 GROUPS = ("adjacent", "same row", "same column", "far")
 
 
-class CifarCmi(Study):
+class CifarCmi(DataStudy):
     """On all training items; PCA to 20 dimensions and 5 neighbours, or what the options say."""
 
     name = "cifar-cmi"
     title = "Conditional mutual information between CIFAR-10 patches"
     figures = "Fig. 3"
-
-    def jobs(self, options: Options) -> list[Job]:
-        """None: it is about the data."""
-        return []
-
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
-        """Nothing is read from records."""
-        return ()
 
     def examine(self, options: Options) -> Iterable[Row]:
         """Every pair of patches; `agent` is the first, `x` the second, and the method says how it was estimated."""

@@ -7,13 +7,14 @@ from typing import Any
 
 from collegium.lab import networks
 from collegium.lab.claims import Claim, exactly
-from collegium.lab.figures import COLOURS, finish, log_sizes, panels
+from collegium.lab.figures import COLOURS, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import SHOWN, CifarMain
 from collegium.lab.study import Options, Study
 from collegium.lab.table import Row, Table
 from collegium.network import collaborate
+from collegium.plots import panels
 
 
 class CommunicationCost(Study):

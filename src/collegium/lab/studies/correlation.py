@@ -11,12 +11,13 @@ from collegium import corruption, randomness
 from collegium.diagnostics import mean_correlation
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, below, within
-from collegium.lab.figures import curve, finish, panels
+from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
 from collegium.lab.table import Row, Table
+from collegium.plots import panels
 
 ROUNDS = 20
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)

@@ -7,12 +7,12 @@ from typing import Any
 
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, exactly
-from collegium.lab.figures import panels
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
 from collegium.lab.table import Row, Table
 from collegium.network import collaborate
+from collegium.plots import panels
 
 ROUND = 15
 SAFE = 1e-6

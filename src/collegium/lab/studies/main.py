@@ -10,19 +10,19 @@ import numpy as np
 from collegium import fusion
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, below, within
-from collegium.lab.figures import curve, finish, log_sizes, panels
+from collegium.lab.figures import curve, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
 from collegium.lab.table import Row, Table
 from collegium.measures import wrong
 from collegium.network import collaborate
+from collegium.plots import panels
 
 ENOUGH = 200
 """Rounds after which the comparison's networks have reached their limit to many digits."""
 SHOWN = 20
 """Rounds of the error-against-rounds panel."""
-TOGETHER = ("AdaBoost", "VFL-JT", "Central oracle")
 
 
 class MainStudy(Study):

@@ -8,12 +8,13 @@ from typing import Any
 from collegium import corruption, randomness
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of
-from collegium.lab.figures import curve, finish, panels
+from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
 from collegium.lab.table import Row, Table
+from collegium.plots import panels
 
 ROUNDS = 20
 NOISE = (0.5, 1.0, 2.0, 4.0)

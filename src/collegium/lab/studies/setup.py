@@ -9,27 +9,17 @@ import numpy as np
 
 from collegium.data import Dataset, patches
 from collegium.lab import networks
-from collegium.lab.figures import panels
-from collegium.lab.job import Job, load
-from collegium.lab.records import Record
-from collegium.lab.study import Options, Study
+from collegium.lab.job import load
+from collegium.lab.study import DataStudy, Options
 from collegium.lab.table import Row, Table
-from collegium.plots import network_figure
+from collegium.plots import network_figure, panels
 
 SHOWN = 6
 """Items in the picture of the local data sets."""
 
 
-class _Setup(Study):
+class _Setup(DataStudy):
     dataset: ClassVar[str]
-
-    def jobs(self, options: Options) -> list[Job]:
-        """None."""
-        return []
-
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
-        """Nothing."""
-        return ()
 
     def examine(self, options: Options) -> Iterable[Row]:
         """The network's links and weights, and the pixels of the items that are shown."""
@@ -107,13 +97,9 @@ def _images(table: Table) -> dict[int, dict[int, Any]]:
 
 def _mosaic(views: dict[int, dict[int, Any]]) -> Any:
     """A row per agent, a column per item."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     K = len(next(iter(views.values())))
-    figure = Figure(figsize=(0.9 * len(views) + 0.8, 0.85 * K), layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.subplots(K, len(views), squeeze=False)
+    figure, axes = panels(K * len(views), width=1.0, height=0.85, rows=K)
+    grid = np.reshape(axes, (K, len(views)))
     for j, item in enumerate(views):
         for k in range(K):
             picture = views[item][k]

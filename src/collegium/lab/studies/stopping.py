@@ -9,13 +9,14 @@ import numpy as np
 
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of
-from collegium.lab.figures import COLOURS, finish, panels
+from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
 from collegium.lab.table import Row, Table
 from collegium.network import sweep
+from collegium.plots import panels
 from collegium.protocol import DeltaTrigger, LabelStability, Rule
 
 BUDGETS = (2, 5, 10, 20)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from collegium.lab.claims import Claim, above, below
-from collegium.lab.figures import curve, finish, log_sizes, panels
+from collegium.lab.figures import curve, finish, log_sizes
 from collegium.lab.studies.main import CifarMain, MainStudy, ModelNetMain
 from collegium.lab.table import Table
+from collegium.plots import panels
 
 
 class _Calibrated(MainStudy):

@@ -12,13 +12,14 @@ import numpy as np
 from collegium import policy
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, exactly, within
-from collegium.lab.figures import COLOURS, curve, finish, panels
+from collegium.lab.figures import COLOURS, curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import ModelNetMain
 from collegium.lab.study import Options, Study, sizes
 from collegium.lab.table import Row, Table
 from collegium.network import sweep
+from collegium.plots import panels
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
 
