@@ -91,6 +91,24 @@ def test_killed_at_any_moment_and_resumed(reference, tmp_path):
     assert not list(tmp_path.glob("*.aside"))
 
 
+ENDLESS = """
+from collegium.lab.backends import Process
+for _, pid in Process(1).map(eval, ["__import__('os').getpid()", "__import__('time').sleep(1000)"]):
+    print(pid, flush=True)
+"""
+
+
+def test_workers_of_a_killed_laboratory_end():
+    """They share its output, which ends with the last of them."""
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as laboratory:
+        assert int(laboratory.stdout.readline()) != laboratory.pid
+        laboratory.send_signal(signal.SIGKILL)
+        try:
+            assert laboratory.communicate(timeout=60)[0] == b""
+        finally:
+            laboratory.kill()
+
+
 @pytest.mark.ray
 def test_ray_gives_the_same_bytes(reference, tmp_path):
     pytest.importorskip("ray")
