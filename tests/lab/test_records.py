@@ -66,6 +66,15 @@ def test_damaged_records_are_set_aside_with_a_warning(record, tmp_path, harm):
     assert store.has("k")
 
 
+def test_the_record_of_another_job_is_set_aside(record, tmp_path):
+    store = Store(tmp_path)
+    store.put("mine", record._replace(key="theirs").to_bytes())
+    with pytest.warns(UserWarning, match="another job's record, theirs"):
+        assert not store.has("mine")
+    store.put("mine", record._replace(key="mine").to_bytes())
+    assert store.has("mine")
+
+
 def test_nothing_half_written_is_left(record, tmp_path, monkeypatch):
     store = Store(tmp_path)
 
@@ -84,6 +93,7 @@ def test_nothing_half_written_is_left(record, tmp_path, monkeypatch):
 def test_the_same_job_gives_the_same_bytes_for_any_workers():
     one, two = (jobs.run(JOB, workers=workers).to_bytes() for workers in (1, 2))
     assert one == two
+    assert Record.from_bytes(one, "").key == JOB.key
 
 
 def test_repetitions_and_seeds_differ():

@@ -88,7 +88,7 @@ def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
             decision = method.decide(test.views)
             epochs = getattr(method, "epochs_", 0)
             results[method.name] = MethodResult(decision.statistics[:, 0], method.training_transmissions_, epochs)
-    return Record(scores, results)
+    return Record(scores, results, job.key)
 
 
 def _view_methods(job: Job, recipes: list[Any], seed: int, workers: int | None) -> list[fusion.Method]:

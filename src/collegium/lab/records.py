@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, InputFileError
 
-_METHODS = "methods"
+_METHODS, _KEY = "methods", "key"
 
 
 class MethodResult(NamedTuple):
@@ -35,12 +35,14 @@ class Record(NamedTuple):
 
     scores: Scores
     methods: dict[str, MethodResult]
+    key: str = ""
+    """Of the job it was made by; older records do not say."""
 
     def to_bytes(self) -> bytes:
         """The record as an .npz file that `Scores.load` reads as well; the same record gives the same bytes."""
         buffer = io.BytesIO()
         about = {name: [result.training_transmissions, result.epochs] for name, result in self.methods.items()}
-        arrays = self.scores.arrays() | {_METHODS: np.array(json.dumps(about))}
+        arrays = self.scores.arrays() | {_METHODS: np.array(json.dumps(about)), _KEY: np.array(self.key)}
         arrays |= {f"method {name}": result.statistic for name, result in self.methods.items()}
         np.savez_compressed(buffer, **arrays)
         return buffer.getvalue()
@@ -51,11 +53,12 @@ class Record(NamedTuple):
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as file:
                 about = json.loads(str(file[_METHODS]))
+                key = str(file[_KEY]) if _KEY in file.files else ""
                 methods = {
                     method: MethodResult(file[f"method {method}"], int(sent), int(epochs))
                     for method, (sent, epochs) in about.items()
                 }
-            return cls(Scores.load(io.BytesIO(content)), methods)
+            return cls(Scores.load(io.BytesIO(content)), methods, key)
         except (CollegiumError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as problem:
             raise InputFileError(f"{name} is not a record of the laboratory, or is damaged: {problem}") from None
 
@@ -82,7 +85,10 @@ class Store:
         """A record, or None if there is none that is whole."""
         path = self.path(key)
         try:
-            return Record.from_bytes(path.read_bytes(), path.name)
+            record = Record.from_bytes(path.read_bytes(), path.name)
+            if record.key not in ("", key):
+                raise InputFileError(f"{path.name} is another job's record, {record.key}")
+            return record
         except FileNotFoundError:
             return None
         except InputFileError as problem:
@@ -93,9 +99,9 @@ class Store:
 
     def put(self, key: str, content: bytes) -> None:
         """Write a record, whole or not at all, also when the power goes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f".{token_hex(8)}.part"
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as file:
                 file.write(content)
                 file.flush()
