@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.lab.claims import above, all_of, below, exactly, within
+from collegium.lab.claims import Finding, above, all_of, below, exactly, within
 
 
 def test_verdicts_follow_the_interval():
@@ -31,12 +31,12 @@ def test_little_is_undecided(values):
 
 
 def test_a_claim_about_several_things():
-    good, bad, open_ = ("holds", "x"), ("does not hold", "y"), ("undecided", "z")
-    assert all_of([("a", good), ("b", good)]) == ("holds", "a: x; b: x")
+    good, bad, open_ = Finding("holds", "x", 0.99), Finding("does not hold", "y", 0.001), Finding("undecided", "z", 0.3)
+    assert all_of([("a", good), ("b", good)])[:2] == ("holds", "a: x; b: x")
     assert all_of([("a", good), ("b", open_)])[0] == "undecided"
     assert all_of([("a", bad), ("b", open_)])[0] == "does not hold"
     assert all_of([])[0] == "undecided"
-    assert exactly(True, "seen") == ("holds", "seen")
+    assert exactly(True, "seen")[:2] == ("holds", "seen")
     assert exactly(False, "seen")[0] == "does not hold"
 
 
@@ -45,3 +45,14 @@ def test_false_verdicts_are_rare():
     rng = np.random.default_rng(0)
     wrong = sum(above(x)[0] != "undecided" for x in rng.normal(size=(2000, 6)))
     assert stats.binom.ppf(0.0005, 2000, 0.05) <= wrong <= stats.binom.ppf(0.9995, 2000, 0.05)
+
+
+def test_one_of_many_parts_looks_bad_by_chance():
+    """27 things that are just about true: the claim about all of them fails in at most 2.5 % of the cases."""
+    rng = np.random.default_rng(1)
+    trials = 300
+    failed = sum(
+        all_of([(str(i), above(x)) for i, x in enumerate(rng.normal(size=(27, 5)))]).verdict == "does not hold"
+        for _ in range(trials)
+    )
+    assert failed <= stats.binom.ppf(0.9995, trials, 0.025)

@@ -160,6 +160,6 @@ def _sizes(written: str | None) -> tuple[int, ...] | None:
     if written is None:
         return None
     try:
-        return tuple(sorted({int(part) for part in written.split(",") if part.strip()}))
+        return tuple(sorted({int(part) for part in written.split(",")}))
     except ValueError:
         raise DataError(f"--n0 {written}: write whole numbers with commas between them, such as 500,1000") from None

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-from collegium.measures import mean_interval
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -22,49 +21,90 @@ class Claim(NamedTuple):
     evidence: str
 
 
-def above(values: ArrayLike, limit: float = 0.0, confidence: float = 0.95) -> tuple[Verdict, str]:
+class Finding(NamedTuple):
+    """What numbers say of a statement."""
+
+    verdict: Verdict
+    evidence: str
+    against: float
+    """How likely numbers as bad for the statement as these would be if it were just about true: a one-sided p-value."""
+
+
+_TAIL = 0.025
+"""Of Student's 95 % interval, on each side."""
+
+
+def above(values: ArrayLike, limit: float = 0.0) -> Finding:
     """Whether the mean of independent values is above a limit: by its two-sided interval over repetitions."""
+    return _compared(values, limit, 1)
+
+
+def below(values: ArrayLike, limit: float = 0.0) -> Finding:
+    """Whether the mean is below a limit."""
+    return _compared(values, limit, -1)
+
+
+def _compared(values: ArrayLike, limit: float, sign: int) -> Finding:
+    x, mean, error = _mean(values)
+    if not np.isfinite(error):
+        return _open(x)
+    against = _tail(sign * (mean - limit), error, len(x))
+    return Finding(_verdict(1 - against, against), f"{_shown(mean, error, len(x))} over {len(x)} repetitions", against)
+
+
+def within(values: ArrayLike, margin: float) -> Finding:
+    """Whether the mean is within ±margin of 0: the whole interval inside, the whole outside, or neither."""
+    x, mean, error = _mean(values)
+    if not np.isfinite(error):
+        return _open(x)
+    against = _tail(margin - abs(mean), error, len(x))
+    evidence = f"{_shown(mean, error, len(x))} over {len(x)} repetitions, asked for ±{margin:g}"
+    return Finding(_verdict(1 - against, against), evidence, against)
+
+
+def all_of(parts: Sequence[tuple[str, Finding]]) -> Finding:
+    """A claim about several things holds if it holds of each, and fails if it fails of one.
+
+    Among many parts one looks bad by chance, so that to fail takes evidence as many times as strong (Bonferroni);
+    to hold takes no more than that each does.
+    """
+    evidence = "; ".join(f"{name}: {found.evidence}" for name, found in parts)
+    against = min([1.0, *(len(parts) * found.against for _, found in parts)])
+    if against < _TAIL:
+        return Finding("does not hold", evidence, against)
+    holds = bool(parts) and all(found.verdict == "holds" for _, found in parts)
+    return Finding("holds" if holds else "undecided", evidence, against)
+
+
+def exactly(true: bool, evidence: str) -> Finding:
+    """A claim that needs no statistics."""
+    return Finding("holds", evidence, 1.0) if true else Finding("does not hold", evidence, 0.0)
+
+
+def _mean(values: ArrayLike) -> tuple[NDArray[np.float64], float, float]:
+    """The finite values, their mean, and its standard error."""
     x = np.asarray(values, np.float64)
     x = x[np.isfinite(x)]
-    if len(x) == 0:
-        return "undecided", "no repetitions"
-    mean, half = mean_interval(x, confidence)
-    if not np.isfinite(half):
-        return "undecided", f"{mean:.4g} in one repetition"
-    evidence = f"{mean:.4g} ± {half:.2g} over {len(x)} repetitions"
-    if mean - half > limit:
-        return "holds", evidence
-    return ("does not hold", evidence) if mean + half < limit else ("undecided", evidence)
+    error = x.std(ddof=1) / np.sqrt(len(x)) if len(x) > 1 else np.nan
+    return x, float(x.mean()) if len(x) else np.nan, float(error)
 
 
-def below(values: ArrayLike, limit: float = 0.0) -> tuple[Verdict, str]:
-    """Whether the mean is below a limit."""
-    verdict, evidence = above(-np.asarray(values, np.float64), -limit)
-    mean = np.nanmean(np.asarray(values, np.float64)) if np.size(values) else np.nan
-    return verdict, evidence.replace(f"{-mean:.4g}", f"{mean:.4g}", 1)
+def _shown(mean: float, error: float, n: int) -> str:
+    return f"{mean:.4g} ± {stdtrit(n - 1, 1 - _TAIL) * error:.2g}"
 
 
-def within(values: ArrayLike, margin: float) -> tuple[Verdict, str]:
-    """Whether the mean is within ±margin of 0: the whole interval inside, the whole outside, or neither."""
-    x = np.asarray(values, np.float64)
-    mean, half = mean_interval(x) if len(x) else (np.nan, np.nan)
-    if not np.isfinite(half):
-        return "undecided", f"{mean:.4g} in {len(x)} repetitions"
-    evidence = f"{mean:.4g} ± {half:.2g}, asked for ±{margin:g}"
-    if abs(mean) + half <= margin:
-        return "holds", evidence
-    return ("does not hold", evidence) if abs(mean) - half > margin else ("undecided", evidence)
+def _open(x: NDArray[np.float64]) -> Finding:
+    return Finding("undecided", f"{x[0]:.4g} in one repetition" if len(x) else "no repetitions", 1.0)
 
 
-def all_of(parts: Sequence[tuple[str, tuple[Verdict, str]]]) -> tuple[Verdict, str]:
-    """A claim about several things holds if it holds of each, and fails if it fails of one."""
-    verdicts = [verdict for _, (verdict, _) in parts]
-    evidence = "; ".join(f"{name}: {found}" for name, (_, found) in parts)
-    if "does not hold" in verdicts:
-        return "does not hold", evidence
-    return ("undecided", evidence) if "undecided" in verdicts or not verdicts else ("holds", evidence)
+def _tail(distance: float, error: float, n: int) -> float:
+    """The probability that Student's t is below distance / error."""
+    if error == 0:
+        return 0.5 if distance == 0 else float(distance > 0)
+    return float(stdtr(n - 1, distance / error))
 
 
-def exactly(true: bool, evidence: str) -> tuple[Verdict, str]:
-    """A claim that needs no statistics."""
-    return ("holds" if true else "does not hold"), evidence
+def _verdict(doubt: float, against: float) -> Verdict:
+    if doubt < _TAIL:
+        return "holds"
+    return "does not hold" if against < _TAIL else "undecided"

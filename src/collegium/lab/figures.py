@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from collegium.errors import InputFileError
 from collegium.lab.table import Table
 from collegium.measures import mean_interval
 
@@ -55,6 +58,30 @@ def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = 
         axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
     elif legend and names:
         axes.legend(fontsize=7)
+
+
+def whole_numbers(axes: Any) -> None:
+    """Ticks of rounds and of agents: there are no halves."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def save(figure: Any, path: Path, dpi: int) -> None:
+    """Write a figure, nothing of it cut off; the same figure gives the same bytes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(to_bytes(figure, path.suffix[1:], dpi))
+    except OSError as problem:
+        raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
+
+
+def to_bytes(figure: Any, ending: str, dpi: int) -> bytes:
+    """A figure as the content of a PNG or PDF file."""
+    buffer = io.BytesIO()
+    metadata = {"CreationDate": None} if ending == "pdf" else {"Software": None}
+    figure.savefig(buffer, dpi=dpi, format=ending, bbox_inches="tight", metadata=metadata)
+    return buffer.getvalue()
 
 
 def log_sizes(axes: Any, sizes: Any) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from collegium.errors import DataError, InputFileError
-from collegium.lab import monte_carlo
+from collegium.lab import figures, monte_carlo, networks, studies
 from collegium.lab import table as tables
 from collegium.lab.backends import Backend
 from collegium.lab.claims import Claim
@@ -36,13 +38,13 @@ class Laboratory:
 
     def run(self, names: Sequence[str], options: Options, backend: Backend) -> list[Study]:
         """Train what is missing, evaluate it, and write one table per study."""
-        studies = find(list(names))
+        chosen = find(list(names))
         self._remember(names, options)
-        wanted = [job for study in studies for job in study.jobs(options)]
+        wanted = [job for study in chosen for job in study.jobs(options)]
         monte_carlo.train(wanted, self.store, backend, options.root)
-        for study in track(studies, "evaluating studies"):
+        for study in track(chosen, "evaluating studies"):
             tables.write(self._evaluate(study, options), self._table_path(study))
-        return studies
+        return chosen
 
     def resume(self, backend: Backend) -> list[Study]:
         """Go on with what the last run in this folder was asked for."""
@@ -71,16 +73,12 @@ class Laboratory:
     def draw(self, names: Sequence[str]) -> list[Path]:
         """Every figure of the finished studies, as PNG and PDF."""
         folder = self.folder / "figures"
-        folder.mkdir(parents=True, exist_ok=True)
         made = []
         for study in track(self.finished(names), "drawing"):
             for name, figure in study.draw(self.table(study)).items():
                 for ending in ("png", "pdf"):
-                    path = folder / f"{name}.{ending}"
-                    figure.savefig(
-                        path, dpi=150, metadata={"CreationDate": None} if ending == "pdf" else {"Software": None}
-                    )
-                    made.append(path)
+                    made.append(folder / f"{name}.{ending}")
+                    figures.save(figure, made[-1], dpi=150)
         return made
 
     def claims(self, names: Sequence[str]) -> list[Claim]:
@@ -100,21 +98,20 @@ class Laboratory:
 
     def _examined(self, study: Study, options: Options) -> Table:
         """The numbers from the data sets themselves, kept as well."""
-        settings = f"{options.dimensions}-{options.neighbours}{'-quick' if options.quick else ''}"
-        return self._kept(
-            self.folder / "parts" / study.name / f"data-{settings}.parquet", lambda: study.examine(options)
-        )
+        settings = options.root, options.dimensions, options.neighbours, options.quick
+        return self._kept(study, "data", settings, lambda: study.examine(options))
 
     def _part(self, study: Study, job: Job, options: Options) -> Table:
         """The numbers from one record, kept so that nothing is evaluated twice."""
         record = self.store.get(job.key)
         if record is None:
             raise InputFileError(f"the record {job.key} is gone: run the study again")
-        path = self.folder / "parts" / study.name / f"{job.key}.parquet"
-        return self._kept(path, lambda: study.evaluate(job, record, options))
+        return self._kept(study, job.key, sorted(record.methods), lambda: study.evaluate(job, record, options))
 
-    def _kept(self, path: Path, rows: Callable[[], Iterable[Row]]) -> Table:
-        """A table from its file, or made and written."""
+    def _kept(self, study: Study, name: str, settings: Any, rows: Callable[[], Iterable[Row]]) -> Table:
+        """A table from its file, or made and written; made anew once the settings or the studies' code are others."""
+        digest = sha256(json.dumps([settings, _code()], sort_keys=True).encode()).hexdigest()[:12]
+        path = self.folder / "parts" / study.name / f"{name}-{digest}.parquet"
         if path.exists():
             try:
                 return tables.read(path)
@@ -129,10 +126,20 @@ class Laboratory:
         return self.folder / "tables" / f"{study.name}.parquet"
 
     def _remember(self, names: Sequence[str], options: Options) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f".{token_hex(8)}.part"
-        part.write_text(json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n")
-        os.replace(part, self.folder / _PLAN)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n")
+            os.replace(part, self.folder / _PLAN)
+        except OSError as problem:
+            raise InputFileError(f"cannot write into {self.folder}: {problem.strerror or problem}") from None
+
+
+@cache
+def _code() -> str:
+    """A fingerprint of the studies and their networks: their constants are for users to change."""
+    sources = [Path(networks.__file__), *sorted(Path(studies.__file__).parent.glob("*.py"))]
+    return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def _tuple(value: Any) -> tuple[int, ...] | None:

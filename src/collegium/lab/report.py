@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import base64
 import html
-import io
+import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from collegium.agents.optimisation import ADAM, SGD
 from collegium.errors import InputFileError
 from collegium.fusion import all_methods, coordination_table
 from collegium.fusion.oracle import CentralOracle
-from collegium.lab import networks
+from collegium.lab import figures, networks
 from collegium.lab.claims import Claim
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Study
+from collegium.lab.study import Study, repetitions_of
 from collegium.lab.table import Table
 
 _STYLE = """
@@ -27,12 +31,14 @@ h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; } img { max-width: 100%; background: white; border-radius: 4px; }
 table { border-collapse: collapse; font-size: .85rem; margin: 1rem 0; }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td:first-child { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; } details { margin: .5rem 0 1.5rem; }
 summary { cursor: pointer; } .wide { overflow-x: auto; } .holds { color: var(--good); font-weight: 600; }
 .fails { color: var(--bad); font-weight: 600; } .open { color: var(--open); font-weight: 600; }
 """
 _CLASSES = {"holds": "holds", "does not hold": "fails", "undecided": "open"}
 _MOST_ROWS = 400
+_DRAWING = ("COLOURS", "MARKERS")
 
 
 def write(lab: Laboratory, names: Sequence[str], path: Path) -> None:
@@ -64,14 +70,29 @@ def write(lab: Laboratory, names: Sequence[str], path: Path) -> None:
 
 
 def _study(study: Study, table: Table) -> str:
-    parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(study.figures)}</p>"]
+    about = f"{study.figures}. Repetitions: {repetitions_of(table)}."
+    parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(about)}</p>"]
     for name, figure in study.draw(table).items():
-        picture = io.BytesIO()
-        figure.savefig(picture, dpi=110, format="png", metadata={"Software": None})
-        coded = base64.b64encode(picture.getvalue()).decode()
+        coded = base64.b64encode(figures.to_bytes(figure, "png", dpi=110)).decode()
         parts.append(f"<h3>{html.escape(name)}</h3><img alt='{html.escape(name)}' src='data:image/png;base64,{coded}'>")
     parts.append(f"<details><summary>numbers</summary>{_numbers(table)}</details>")
+    parts.append(f"<details><summary>parameters</summary>{_listed(_parameters(study))}</details>")
     return "".join(parts)
+
+
+def _parameters(study: Study) -> dict[str, str]:
+    """The constants at the head of the modules that the study's classes are in."""
+    found = {}
+    for kind in type(study).__mro__:
+        for name, value in vars(sys.modules[kind.__module__]).items():
+            if name.isupper() and kind.__module__.startswith("collegium.lab.studies") and name not in _DRAWING:
+                found[name] = np.array2string(value, precision=4) if isinstance(value, np.ndarray) else repr(value)
+    return found
+
+
+def _listed(rows: dict[str, str]) -> str:
+    cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows.items())
+    return f"<div class='wide'><table>{cells}</table></div>"
 
 
 def _numbers(table: Table) -> str:
@@ -104,7 +125,7 @@ def _claims(claims: Sequence[Claim]) -> str:
         f"<td class='{_CLASSES[claim.verdict]}'>{claim.verdict}</td><td>{html.escape(claim.evidence)}</td></tr>"
         for claim in claims
     )
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    said = f"{counts['holds']} hold, {counts['does not hold']} do not hold, {counts['undecided']} are undecided"
     heads = "<tr><th>study</th><th>claim</th><th>verdict</th><th>evidence</th></tr>"
     return f"<p>{said}.</p><div class='wide'><table>{heads}{rows}</table></div>"
 
@@ -118,13 +139,19 @@ def _methods() -> str:
 
 
 def _about(lab: Laboratory) -> str:
-    libraries = {"python": platform.python_version(), "machine": f"{platform.machine()}, {platform.system()}"}
+    facts = {
+        "CIFAR-10 network": repr(networks.cifar()),
+        "ModelNet network": repr(networks.modelnet()),
+        "CIFAR-10 training": repr(ADAM),
+        "ModelNet training": repr(SGD),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
     for name in ("collegium", "numpy", "scipy", "scikit-learn", "torch", "numba", "pandas"):
         try:
-            libraries[name] = version(name)
+            facts[name] = version(name)
         except PackageNotFoundError:
             continue
-    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in libraries.items())
     plan = lab.folder / "plan.json"
     settings = html.escape(plan.read_text()) if plan.exists() else ""
-    return f"<table>{rows}</table><h3>settings and seed</h3><pre>{settings}</pre>"
+    return f"{_listed(facts)}<h3>settings and seed of the last run</h3><pre>{settings}</pre>"

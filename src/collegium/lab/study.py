@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from collegium.lab.claims import Claim
+from collegium.lab.claims import Claim, Finding
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.table import Row, Table
@@ -60,6 +60,9 @@ class Study(ABC):
         """The paper's statements, each with the verdict of these numbers."""
         return []
 
+    def _claims(self, said: Iterable[tuple[str, Finding]]) -> list[Claim]:
+        return [Claim(self.name, claim, found.verdict, found.evidence) for claim, found in said]
+
 
 class DataStudy(Study):
     """A study of the data sets themselves: nothing is trained."""
@@ -71,6 +74,12 @@ class DataStudy(Study):
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
         """Nothing is read from records."""
         return ()
+
+
+def repetitions_of(table: Table) -> str:
+    """How many repetitions a table has at each N_0."""
+    counts = table.groupby("n0")["repetition"].nunique()
+    return ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0) or "none needed"
 
 
 def sizes(options: Options, usual: Sequence[int], quick: Sequence[int]) -> tuple[int, ...]:

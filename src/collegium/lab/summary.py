@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collegium.errors import InputFileError
+from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Study
+from collegium.lab.study import Study, repetitions_of
 from collegium.measures import mean_interval
 
 _KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
@@ -45,7 +46,7 @@ def _figures(lab: Laboratory, study: Study, folder: Path) -> list[Path]:
     made = []
     for name, figure in study.draw(lab.table(study)).items():
         path = folder / f"{name}.png"
-        figure.savefig(path, dpi=90, metadata={"Software": None})
+        figures.save(figure, path, dpi=90)
         made.append(path)
     return made
 
@@ -58,8 +59,6 @@ def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
     lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
     for study in studies:
         table = lab.table(study)
-        counts = table.groupby("n0")["repetition"].nunique()
-        sizes = ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0)
-        lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {sizes or 'none needed'}.", ""]
+        lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {repetitions_of(table)}.", ""]
         lines += [f"![{name}]({name}.png)" for name in study.draw(table)]
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -52,15 +53,16 @@ def to_table(rows: Iterable[Row]) -> Table:
 def write(table: Table, path: Path) -> None:
     """Write a table as Parquet, whole or not at all; the same table gives the same bytes."""
     load_pandas()
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{token_hex(8)}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         table.to_parquet(part, index=False)
         os.replace(part, path)
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def read(path: Path) -> Table:

@@ -81,4 +81,4 @@ class CommunicationCost(Study):
                 ),
             ),
         ]
-        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+        return self._claims(said)

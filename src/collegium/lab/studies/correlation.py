@@ -31,7 +31,7 @@ class Correlation(FullModelNet):
 
     name = "modelnet-correlation"
     title = "Correlation stress test"
-    figures = "Fig. 10, 15"
+    figures = "Fig. 9, 17"
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
         """Correlations, errors alone and together, for every amplitude and strength; `x` is r."""
@@ -110,4 +110,4 @@ class Correlation(FullModelNet):
             ),
             ("some gain is left at r = 1", all_of([(n, above(wide["gain"][n][1.0])) for n in names])),
         ]
-        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+        return self._claims(said)

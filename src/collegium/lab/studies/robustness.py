@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from collegium import corruption, randomness
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of
-from collegium.lab.figures import curve, finish
+from collegium.lab.figures import curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
@@ -24,11 +26,11 @@ PANELS = ("noise", "faulty", "adversarial")
 
 
 class Robustness(FullModelNet):
-    """m = 1 … K agents are corrupted, chosen anew in each repetition; what they had said clean is the reference."""
+    """m = 1 … K agents are corrupted, in an order drawn anew in each repetition; the clean run is the reference."""
 
     name = "robustness"
     title = "Robustness to noisy, faulty and adversarial agents"
-    figures = "Fig. 13"
+    figures = "Fig. 12"
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
         """Excess error for every kind, severity and number of corrupted agents; `x` is that number."""
@@ -41,8 +43,9 @@ class Robustness(FullModelNet):
 
         clean = error(c)
         seed = randomness.child(options.seed, job.repetition)
+        order = np.random.default_rng(seed).permutation(c.shape[1])
         for m in range(1, c.shape[1] + 1):
-            bad = corruption.draw_agents(c.shape[1], m, randomness.child(seed, m))
+            bad = np.sort(order[:m])
             kinds = {f"noise, η = {eta:g}": corruption.noise(c, bad, eta, seed) for eta in NOISE}
             kinds["faulty, stuck at 0"] = corruption.stuck(c, bad)
             kinds |= {f"faulty, bias η = {eta:g}": corruption.bias(c, bad, eta) for eta in BIAS}
@@ -58,6 +61,7 @@ class Robustness(FullModelNet):
             for i, name in enumerate(dict.fromkeys(part["method"])):
                 curve(axes, part[part["method"] == name], "x", name.partition(", ")[2], i, 100)
             axes.axhline(0, color="black", linewidth=0.6)
+            whole_numbers(axes)
             finish(axes, "corrupted agents", "excess error (points)", family)
         return {self.name: figure}
 
@@ -86,4 +90,4 @@ class Robustness(FullModelNet):
             (f"it grows with the severity (m = {half})", all_of(severe)),
             ("sign flips of size 1 do more harm than noise, bias and silence of size 1", all_of(others)),
         ]
-        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+        return self._claims(said)

@@ -51,7 +51,7 @@ class CifarSetup(_Setup):
 
     name = "cifar-setup"
     title = "CIFAR-10 patches: what each agent sees, the network, the local data sets"
-    figures = "Fig. 1, 13 (appendix)"
+    figures = "Fig. 1, 13"
     dataset = "cifar10"
 
     def draw(self, table: Table) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Topology, rule for A, and precision: Fig. 11 and its grouped views."""
+"""Topology, rule for A, and precision: Fig. 10 and its grouped views."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from collegium import policy
+from collegium import policy, randomness
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, exactly, within
-from collegium.lab.figures import COLOURS, curve, finish
+from collegium.lab.figures import COLOURS, curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import ModelNetMain
 from collegium.lab.study import Options, Study, sizes
 from collegium.lab.table import Row, Table
 from collegium.network import sweep
-from collegium.plots import panels
+from collegium.plots import network_figure, panels
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
 
@@ -52,17 +52,16 @@ class Topology(FullModelNet):
 
     name = "topology"
     title = "Topology, rule for the weights and precision of messages"
-    figures = "Fig. 11, 17–19"
+    figures = "Fig. 10, 18–21"
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
         """The mean error of the agents after every round, on bounded scores."""
         s = record.scores
         c = s.statistics("test", bounded=True)
+        seed = randomness.child(options.seed, job.repetition)
         for (graph, weighing), over in policies().items():
             exact = sweep(c, over, [PRECISIONS["full"]], s.y_test, ROUNDS)
-            coarse = sweep(
-                c, over, list(PRECISIONS.values())[1:], s.y_test, ROUNDS, job.repetition, realisations=REALISATIONS
-            )
+            coarse = sweep(c, over, list(PRECISIONS.values())[1:], s.y_test, ROUNDS, seed, realisations=REALISATIONS)
             errors = np.concatenate([exact.errors.mean(axis=(1, 3)), coarse.errors.mean(axis=(1, 3))])
             for precision, by_round in zip(PRECISIONS, errors, strict=True):
                 for t, value in enumerate(by_round):
@@ -70,7 +69,7 @@ class Topology(FullModelNet):
                     yield Row(self.name, job.n0, job.repetition, "error", method, -1, t, float(value))
 
     def draw(self, table: Table) -> dict[str, Any]:
-        """One panel with all, then grouped by topology, by rule and by precision."""
+        """One panel with all, then grouped by topology, by rule and by precision; and the graphs."""
         split = table["method"].str.split(", ", expand=True)
         table = table.assign(graph=split[0], weighing=split[1], precision=split[2])
         whole, (axes,) = panels(1, width=7.5, height=5)
@@ -85,6 +84,9 @@ class Topology(FullModelNet):
                 _curves(axes, table[table[column] == value], rest)
                 finish(axes, "communication round", "error (%)", str(value))
             found[f"topology-{name}"] = figure
+        for name, graph in zip(("ring", "grid", "random"), networks.graphs(), strict=True):
+            title = f"{graph}, {networks.graphs()[graph].links} directed links, self-loops not drawn"
+            found[f"topology-{name}"] = network_figure(policies()[graph, "Metropolis"], title)
         return found
 
     def claims(self, table: Table) -> list[Claim]:
@@ -115,8 +117,14 @@ class Topology(FullModelNet):
                 all_of([(p, within(lost[p]["8 bits"], 0.005)) for p in pairs]),
             ),
             (
-                "6 bits lose less than 4 bits",
-                all_of([(p, above(lost[p]["4 bits"] - lost[p]["6 bits"])) for p in pairs]),
+                "6 bits lie between: they lose more than 8 bits and less than 4",
+                all_of(
+                    [
+                        (f"{p}, {coarse} against {fine}", above(lost[p][coarse] - lost[p][fine]))
+                        for p in pairs
+                        for coarse, fine in (("6 bits", "8 bits"), ("4 bits", "6 bits"))
+                    ]
+                ),
             ),
             ("4 bits lose against full precision", all_of([(p, above(lost[p]["4 bits"])) for p in pairs])),
             ("Metropolis ring and grid reach one limit (within a point at round 20)", within(limits, 0.01)),
@@ -128,6 +136,10 @@ class Topology(FullModelNet):
                         for g in ("ring", "Erdős–Rényi")
                     ]
                 ),
+            ),
+            (
+                "the ring ends below the random graph, which has as many links (full precision)",
+                all_of([(w, above(last[f"Erdős–Rényi, {w}, full"] - last[f"ring, {w}, full"])) for w in WEIGHINGS]),
             ),
             (
                 "on the grid uniform averaging beats Metropolis",
@@ -143,10 +155,11 @@ class Topology(FullModelNet):
                 ),
             ),
         ]
-        return [Claim(self.name, claim, *verdict) for claim, verdict in said]
+        return self._claims(said)
 
 
 def _curves(axes: Any, table: Table, columns: tuple[str, ...]) -> None:
+    whole_numbers(axes)
     graphs, weighings, precisions = list(networks.graphs()), list(WEIGHINGS), list(PRECISIONS)
     dashes = {"full": "-", "8 bits": "--", "6 bits": "-.", "4 bits": ":"}
     for values, part in table.groupby(list(columns), sort=False):

@@ -1,0 +1,122 @@
+"""From records to tables and verdicts, on records that nobody had to train."""
+
+import numpy as np
+import pandas
+import pytest
+
+from collegium.cli.study import _sizes
+from collegium.errors import DataError, InputFileError
+from collegium.lab import laboratory
+from collegium.lab.backends import Serial
+from collegium.lab.job import Job
+from collegium.lab.laboratory import Laboratory
+from collegium.lab.records import MethodResult, Record
+from collegium.lab.studies import STUDIES
+from collegium.lab.studies.stopping import chosen
+from collegium.lab.study import Options
+from collegium.lab.table import Row, to_table
+from helpers import score_record
+
+OPTIONS = Options(reps=2, n0=(390,), quick=True)
+JOB = Job("modelnet", 390, 0, "M")
+
+
+def record(seed, methods=True):
+    scores = score_record(K=12, n=40, seed=seed)
+    names = ("AdaBoost", "VFL-JT", "Central oracle") if methods else ()
+    return Record(scores, {name: MethodResult(scores.test[:, 0], 1, 1) for name in names})
+
+
+def methods_of(table):
+    return set(table.loc[table["quantity"] == "error", "method"])
+
+
+@pytest.fixture
+def lab(tmp_path):
+    made = Laboratory(tmp_path / "lab")
+    for r, job in enumerate(STUDIES["modelnet-main"].jobs(OPTIONS)):
+        made.store.put(job.key, record(r).to_bytes())
+    return made
+
+
+def test_boosting_is_one_method_in_all_repetitions():
+    """Where it is fitted anew in some repetitions, it is left out of the others, not replaced by something else."""
+    rows = {
+        (name, methods): methods_of(to_table(STUDIES[name].evaluate(JOB, record(0, methods), Options())))
+        for name in ("modelnet-main", "modelnet-temperature")
+        for methods in (True, False)
+    }
+    assert {"AdaBoost", "VFL-JT", "Central oracle"} <= rows["modelnet-main", True]
+    assert {"AdaBoost", "Central oracle"} <= rows["modelnet-temperature", True]
+    assert "VFL-JT" not in rows["modelnet-temperature", True]
+    assert not any("AdaBoost" in rows[name, False] for name in ("modelnet-main", "modelnet-temperature"))
+
+
+def test_what_is_kept_follows_the_code_of_the_studies(lab, monkeypatch):
+    (study,) = lab.run(["robustness"], OPTIONS, Serial(1))
+    before = lab.table(study)
+    monkeypatch.setattr("collegium.lab.studies.robustness.NOISE", (8.0,))
+    monkeypatch.setattr(laboratory, "_code", lambda: "changed")
+    lab.run(["robustness"], OPTIONS, Serial(1))
+    assert "noise, η = 8" in set(lab.table(study)["method"]) - set(before["method"])
+
+
+def test_what_is_kept_follows_the_methods_of_a_record(lab):
+    for r, job in enumerate(STUDIES["modelnet-main"].jobs(OPTIONS)):
+        lab.store.put(job.key, record(r, methods=False).to_bytes())
+    study = STUDIES["modelnet-main"]
+    assert "VFL-JT" not in methods_of(lab._evaluate(study, OPTIONS))
+    for r, job in enumerate(study.jobs(OPTIONS)):
+        lab.store.put(job.key, record(r).to_bytes())
+    assert "VFL-JT" in methods_of(lab._evaluate(study, OPTIONS))
+
+
+def test_the_seed_is_for_the_quantiser_too():
+    one, two, again = (to_table(STUDIES["topology"].evaluate(JOB, record(0), Options(seed=seed))) for seed in (0, 1, 0))
+    coarse = one["method"].str.endswith("4 bits")
+    assert not np.array_equal(one.loc[coarse, "value"], two.loc[coarse, "value"])
+    pandas.testing.assert_frame_equal(one, again)
+
+
+def test_more_rules_do_not_make_a_family_better():
+    """Rules that differ by luck alone: the one chosen in the other repetitions is no better than any."""
+    rng = np.random.default_rng(0)
+    rows = [
+        Row("stopping", 390, r, quantity, "many", -1, 20, value, x)
+        for r in range(40)
+        for x in range(100)
+        for quantity, value in (("error", 0.3 + 0.02 * rng.normal()), ("transmissions", 10.0 + x))
+    ]
+    error, cost = chosen(to_table(rows), limit=60)
+    assert abs(error.mean() - 0.3) < 3.3 * 0.02 / np.sqrt(40)
+    assert cost.max() <= 60
+    assert len(chosen(to_table(rows[:200]))[0]) == 0  # a single repetition leaves nothing to choose by
+
+
+def test_a_loss_is_no_early_gain(lab):
+    study = STUDIES["modelnet-main"]
+    (_,) = lab.run([study.name], OPTIONS, Serial(1))
+    table = lab.table(study)
+    rounds = table["quantity"] == "error by round"
+    table.loc[rounds, "value"] = 0.3 + 0.01 * table.loc[rounds, "round"].clip(upper=6) + 1e-4 * table["repetition"]
+    verdicts = {claim.claim: claim.verdict for claim in study.claims(table)}
+    assert verdicts["most of the gain (80 %) is there after five rounds"] == "does not hold"
+
+
+def test_every_study_of_records_is_drawn_and_judged(lab):
+    names = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology", "stopping", "robustness"]
+    lab.run(names, OPTIONS, Serial(1))
+    assert {claim.study for claim in lab.claims(names)} == set(names)
+    drawn = {path.stem for path in lab.draw(["topology"])}
+    assert {"topology", "topology-by-rule", "topology-ring", "topology-grid", "topology-random"} <= drawn
+
+
+def test_a_folder_that_cannot_be_made_gets_a_sentence():
+    with pytest.raises(InputFileError, match="cannot write into /proc/nowhere"):
+        Laboratory("/proc/nowhere").run(["topology"], OPTIONS, Serial(1))
+
+
+@pytest.mark.parametrize("written", [",", "", "few", "1.5", "100,,200"])
+def test_sizes_are_whole_numbers(written):
+    with pytest.raises(DataError, match="write whole numbers"):
+        _sizes(written)
