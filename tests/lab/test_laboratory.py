@@ -7,6 +7,7 @@ import pytest
 from collegium.cli.study import _sizes
 from collegium.errors import DataError, InputFileError
 from collegium.lab import laboratory
+from collegium.lab import table as tables
 from collegium.lab.backends import Serial
 from collegium.lab.job import Job
 from collegium.lab.laboratory import Laboratory
@@ -109,6 +110,14 @@ def test_every_study_of_records_is_drawn_and_judged(lab):
     assert {claim.study for claim in lab.claims(names)} == set(names)
     drawn = {path.stem for path in lab.draw(["topology"])}
     assert {"topology", "topology-by-rule", "topology-ring", "topology-grid", "topology-random"} <= drawn
+
+
+def test_a_table_of_another_version_gets_a_sentence(lab):
+    (study,) = lab.run(["topology"], OPTIONS, Serial(1))
+    table = lab.table(study)
+    tables.write(table[~table["method"].str.endswith("6 bits")], lab.folder / "tables" / "topology.parquet")
+    with pytest.raises(InputFileError, match=r"the table of topology has nothing of .*6 bits.*another version"):
+        lab.claims(["topology"])
 
 
 def test_a_folder_that_cannot_be_made_gets_a_sentence():

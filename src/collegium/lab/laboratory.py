@@ -10,7 +10,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 from collegium.errors import DataError, InputFileError
 from collegium.lab import figures, monte_carlo, networks, studies
@@ -25,6 +25,7 @@ from collegium.lab.table import Row, Table
 from collegium.progress import track
 
 _PLAN = "plan.json"
+T = TypeVar("T")
 
 
 class Laboratory:
@@ -75,7 +76,7 @@ class Laboratory:
         folder = self.folder / "figures"
         made = []
         for study in track(self.finished(names), "drawing"):
-            for name, figure in study.draw(self.table(study)).items():
+            for name, figure in self._from_table(study, study.draw).items():
                 for ending in ("png", "pdf"):
                     made.append(folder / f"{name}.{ending}")
                     figures.save(figure, made[-1], dpi=150)
@@ -83,7 +84,15 @@ class Laboratory:
 
     def claims(self, names: Sequence[str]) -> list[Claim]:
         """Every claim of the finished studies with its verdict."""
-        return [claim for study in self.finished(names) for claim in study.claims(self.table(study))]
+        return [claim for study in self.finished(names) for claim in self._from_table(study, study.claims)]
+
+    def _from_table(self, study: Study, use: Callable[[Table], T]) -> T:
+        try:
+            return use(self.table(study))
+        except KeyError as missing:
+            raise InputFileError(
+                f"the table of {study.name} has nothing of {missing}: it is of another version, run the study again"
+            ) from None
 
     def _evaluate(self, study: Study, options: Options) -> Table:
         pandas = tables.load_pandas()
