@@ -38,7 +38,6 @@ class MainStudy(Study):
     """At the largest size, where other studies read the same records; the methods that train on views take part in
     the first `reps` of them."""
     calibrate: ClassVar[bool] = False
-    with_methods: ClassVar[bool] = True
 
     def jobs(self, options: Options) -> list[Job]:
         """Every size and repetition."""
@@ -47,7 +46,7 @@ class MainStudy(Study):
         for n0 in chosen:
             at_largest = self.reps_at_largest if n0 == max(self.usual_sizes) and self.reps_at_largest else self.reps
             for r in range(repetitions(options, at_largest)):
-                methods = self.with_methods and r < repetitions(options, self.reps)
+                methods = r < repetitions(options, self.reps)
                 epochs = 3 if options.quick else None
                 wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs))
         return wanted
@@ -64,7 +63,7 @@ class MainStudy(Study):
         for sign, name in ((1, "class +1"), (-1, "class -1")):
             yield row("mean statistic", name, aggregate[s.y_test == sign].mean())
         for method in fusion.all_methods(over, ENOUGH, calibrate=self.calibrate):
-            if method.name == "AdaBoost" and self.with_methods:
+            if method.name == "AdaBoost":
                 continue  # fitted anew where the methods that train on views take part, below
             yield row("error", method.name, method.fit(s).decide(s.test).error(s.y_test))
         for name, result in record.methods.items():
@@ -169,7 +168,6 @@ class CifarHeteroMain(MainStudy):
     dataset, layout = "cifar10", "ABCBCACAB"
     usual_sizes, quick_sizes = (500, 1000, 2000, 5000, 10_000), (100, 200)
     reps = 5
-    with_methods = False
 
 
 class ModelNetMain(MainStudy):
