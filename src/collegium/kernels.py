@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.randomness import U64, item_keys, sender_salts
+from collegium.rule_settings import Settings
 
 if not any(os.access(folder, os.W_OK) for folder in (os.path.dirname(__file__), os.path.expanduser("~"))):
     # numba refuses to start where compiled code cannot be kept at all
@@ -37,22 +38,6 @@ _SHARED = 4_000_000  # doubles a sweep may keep of the rounds its rules share
 _THREAD_WORTH = 200_000  # products below which a second thread costs more than it brings
 
 _ALWAYS, _DELTA, _LABEL = 0, 1, 2  # what may keep an agent silent: nothing, a small change, a settled label
-
-
-class Settings(NamedTuple):
-    """A built-in rule as numbers: None or 0 where it has no such part."""
-
-    accumulate: bool = False
-    threshold: float | None = None
-    patience: int = 0
-    confidence: float = 0.0
-    levels: int = 0
-    bound: float = 0.0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether everybody says its statistic, as it is, in every round."""
-        return self == Settings()
 
 
 class Arrays(NamedTuple):

@@ -157,6 +157,14 @@ def _halves(words: U64) -> tuple[U32, U32]:
     return (words >> np.uint64(32)).astype(np.uint32), words.astype(np.uint32)
 
 
+def uniform_draws(keys: tuple[U32, U32], salts: tuple[U32, U32]) -> NDArray[np.float64]:
+    """The first `Draws.uniform` of every item's key and sender's salt; arrays broadcast."""
+    x = (keys[0] ^ salts[0]) + (keys[1] ^ salts[1])
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x21F0AAAD)
+    x = (x ^ (x >> np.uint32(15))) * np.uint32(0xD35A2D97)
+    return np.asarray((x ^ (x >> np.uint32(15))) * 2.0**-32, np.float64)
+
+
 def _lowbias32(x: int) -> int:
     x ^= x >> 16
     x = (x * 0x21F0AAAD) & 0xFFFFFFFF

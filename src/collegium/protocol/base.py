@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collegium.randomness import Draws
+from collegium.rule_settings import Settings
 
 if TYPE_CHECKING:
-    from collegium.kernels import Outcome, Settings
+    from collegium.kernels import Outcome
     from collegium.network import Job
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from collegium.protocol.base import Averaged, Rule, weighted_sum
 from collegium.randomness import Draws
-
-if TYPE_CHECKING:
-    from collegium.kernels import Settings
+from collegium.rule_settings import Settings
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,4 @@ class DeGroot(Rule):
 
     @property
     def settings(self) -> Settings:
-        from collegium.kernels import Settings
-
         return Settings()

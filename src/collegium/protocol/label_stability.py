@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from collegium.arguments import real_number, whole_number
 from collegium.errors import RuleError
 from collegium.protocol.base import Rule, sign, weighted_sum
 from collegium.randomness import Draws
-
-if TYPE_CHECKING:
-    from collegium.kernels import Settings
+from collegium.rule_settings import Settings
 
 
 class Settling(NamedTuple):
@@ -70,6 +68,4 @@ class LabelStability(Rule):
 
     @property
     def settings(self) -> Settings:
-        from collegium.kernels import Settings
-
         return Settings(patience=self.patience, confidence=self.confidence)

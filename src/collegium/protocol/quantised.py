@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from collegium.arguments import real_number, whole_number
 from collegium.errors import RuleError, ScoreError
 from collegium.protocol.base import Rule
 from collegium.randomness import Draws
-
-if TYPE_CHECKING:
-    from collegium.kernels import Settings
+from collegium.rule_settings import Settings
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from collegium.protocol.base import Rule, weighted_sum
 from collegium.randomness import Draws
-
-if TYPE_CHECKING:
-    from collegium.kernels import Settings
+from collegium.rule_settings import Settings
 
 
 class Accumulated(NamedTuple):
@@ -52,6 +50,4 @@ class SocialLearning(Rule):
 
     @property
     def settings(self) -> Settings:
-        from collegium.kernels import Settings
-
         return Settings(accumulate=True)
