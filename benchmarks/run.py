@@ -10,6 +10,7 @@ from rich.table import Table
 import comparison
 import laboratory
 import large_networks
+import live
 import machine
 import quantised
 import startup
@@ -18,7 +19,7 @@ import training
 
 ALL = {
     module.__name__: module
-    for module in (startup, quantised, stopping, large_networks, training, comparison, laboratory)
+    for module in (startup, quantised, stopping, large_networks, training, comparison, laboratory, live)
 }
 
 

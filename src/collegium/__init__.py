@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
-    from collegium.checks import check_model, check_policy, check_rule
+    from collegium.checks import check_model, check_policy, check_rule, check_transport
     from collegium.errors import CollegiumError
     from collegium.network import Run, Sweep, collaborate, sweep
     from collegium.policy import Policy
@@ -39,6 +39,7 @@ _HOMES = {
     "check_model": "checks",
     "check_policy": "checks",
     "check_rule": "checks",
+    "check_transport": "checks",
     "collaborate": "network",
     "sweep": "network",
 }
@@ -70,6 +71,7 @@ __all__ = [
     "check_model",
     "check_policy",
     "check_rule",
+    "check_transport",
     "collaborate",
     "corruption",
     "data",

@@ -1,4 +1,5 @@
-"""Conformance suites anybody can run on their own parts: `check_rule`, `check_policy` and `check_model`.
+"""Conformance suites anybody can run on their own parts: `check_rule`, `check_policy`, `check_model`,
+`check_transport`.
 
 Each runs a list of small checks and raises `CheckError` with the first that fails, in words an outsider
 understands; what passed is returned.
@@ -8,7 +9,7 @@ import dataclasses
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,9 @@ from collegium.labels import to_signs
 from collegium.network import Job, admit, by_agents
 from collegium.policy import Policy, metropolis, uniform
 from collegium.protocol import HoldLast, Mailbox, Renormalise, Rule
+
+if TYPE_CHECKING:
+    from collegium.live.transport import Place, Transport
 
 _ROUNDS = 12
 _ITEMS = 7
@@ -124,6 +128,21 @@ def check_model(model: Any, view: ArrayLike | None = None, y: ArrayLike | None =
         reached = _gap(fitted, view, y) > 0
         passed.append("score is larger for +1" if reached else "score moves towards +1, too slowly to get there")
     return passed
+
+
+def check_transport(make: "Callable[[Place], Transport]", endpoints: tuple[str, str, str] | None = None) -> list[str]:
+    """Check that a transport carries frames as live agents rely on; returns what was checked.
+
+    `make` gives a new transport for a place; three are made, 0 → 1 → 2 → 0, at these endpoints if they matter.
+
+    >>> from collegium.live.transport.memory import Hub, MemoryTransport
+    >>> hub = Hub()
+    >>> check_transport(lambda place: MemoryTransport(place, hub))[0]
+    'neighbours are reported'
+    """
+    from collegium.live.transport.check import run
+
+    return run(make, endpoints or ("check/0", "check/1", "check/2"))
 
 
 def _attempt(check: Callable[..., None], part: Any, *arguments: Any) -> None:

@@ -47,3 +47,7 @@ class DataError(CollegiumError, ValueError):
 
 class ModelError(CollegiumError, ValueError):
     """A model that cannot be fitted, does not give one number per item, or cannot be saved."""
+
+
+class LiveError(CollegiumError, RuntimeError):
+    """A live network that cannot be set up, joined or asked."""

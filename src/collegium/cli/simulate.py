@@ -12,17 +12,11 @@ from rich.table import Table
 from collegium import protocol
 from collegium.cli.labelled import read_classes
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
 from collegium.network import Run, collaborate
-from collegium.protocol import Rule
 
-RULES = {
-    "degroot": (protocol.DeGroot, (), "degroot"),
-    "social-learning": (protocol.SocialLearning, (), "social-learning"),
-    "delta-trigger": (protocol.DeltaTrigger, (float,), "delta-trigger:0.1"),
-    "label-stability": (protocol.LabelStability, (int, float), "label-stability:2,0.5"),
-}
 MAILBOXES = {"hold-last": protocol.HoldLast(), "renormalise": protocol.Renormalise()}
 
 
@@ -31,15 +25,9 @@ def simulate(
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
     policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}. "
-            "By default that of a network file, or degroot."
-        ),
-    ] = None,
-    bits: Annotated[int | None, typer.Option(help="Quantise messages to this many bits (1 to 32).")] = None,
-    bound: Annotated[float | None, typer.Option(help="Range of the quantiser; by default the largest score.")] = None,
+    rule: RuleName = None,
+    bits: Bits = None,
+    bound: Bound = None,
     mailbox: Annotated[str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.")] = "hold-last",
     labels: Annotated[
         str | None, typer.Option(metavar="FILE|COLUMN", help="True classes; a column named label is found by itself.")
@@ -71,7 +59,7 @@ def simulate(
     if file is not None and rule is None and bits is None and bound is None:
         spoken = file.rule
     else:
-        spoken = read_rule(rule or "degroot", bits, bound, table.values, rounds)
+        spoken = read_rule(rule or "degroot", bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)))
     items = table.items
     run = collaborate(table.values, built, rounds, spoken, seed, items=items, mailbox=MAILBOXES[mailbox])
     errors = None if table.labels is None else run.errors(table.labels, names)
@@ -83,32 +71,6 @@ def simulate(
         typer.echo(json.dumps(_facts(run, errors, _class_names(table, names)), allow_nan=False))
     else:
         _print(run, errors, _class_names(table, names), out, plot)
-
-
-def read_rule(written: str, bits: int | None, bound: float | None, scores: Any, rounds: int) -> Rule:
-    """The rule meant by `name:setting,setting`, quantised if bits are given."""
-    name, _, rest = written.partition(":")
-    if name not in RULES:
-        raise RuleError(f"there is no rule {name!r}: write {', '.join(example for *_, example in RULES.values())}")
-    kind, types, example = RULES[name]
-    settings = [part for part in rest.split(",") if part]
-    try:
-        values = [convert(part) for convert, part in zip(types, settings, strict=True)]
-    except ValueError:
-        raise RuleError(f"cannot read the rule {written!r}: write {example}") from None
-    rule: Rule = kind(*values)
-    if bits is None:
-        if bound is not None:
-            raise RuleError("--bound is the range of a quantiser: give --bits too")
-        return rule
-    if bound is None:
-        share = protocol.Quantised(rule, bits, 1.0).reach(max(rounds, 0))  # of the bound, for the largest score
-        if share <= 0:
-            raise RuleError(
-                f"{bits} bits are too few for {written} over {rounds} rounds: its messages outgrow any bound"
-            )
-        bound = (float(np.abs(scores).max(initial=0.0)) or 1.0) / share
-    return protocol.Quantised(rule, bits, bound)
 
 
 def _class_names(table: Scores, names: list[Any] | None) -> list[str] | None:

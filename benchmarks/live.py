@@ -1,0 +1,178 @@
+"""The live network beside a raw Zenoh exchange of the same bytes: nine processes, a 3×3 grid, certificates on."""
+
+import multiprocessing
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collegium import policy, protocol, topology
+from collegium.live import config, launcher
+from collegium.live.folder import Wishes, create
+from collegium.live.launcher import Member
+from collegium.live.transport.zenoh import ZenohTransport
+
+OVER = policy.uniform(topology.grid(3, 3))
+ROUNDS = 200  # of one item alone: the way in and out through HTTP counts for little then
+ITEMS, BATCH = 20_000, 1000
+
+
+def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> None:
+    """One process that does nothing but exchange `size` bytes with its neighbours, round after round."""
+    sys.setswitchinterval(0.0005)
+    place = config.read(Path(path)).place(Path(path).parent)
+    transport = ZenohTransport(place)
+    here, lock, done = set(), threading.Lock(), threading.Event()
+    need, words, payload = len(place.hears), {}, bytes(size)
+    state = {"round": 0}
+
+    def step() -> None:
+        while words.get(state["round"], 0) == need:
+            words.pop(state["round"])
+            if state["round"] == warm + rounds:
+                done.set()
+                return
+            if state["round"] == warm:
+                state["begun"] = time.perf_counter()
+            state["round"] += 1
+            transport.say(state["round"].to_bytes(4, "little") + payload)
+
+    def receive(sender: int, frame: bytes) -> None:
+        with lock:
+            t = int.from_bytes(frame[:4], "little")
+            words[t] = words.get(t, 0) + 1
+            step()
+
+    transport.open(receive, lambda number, there: here.add(number))
+    while len(here) < need:
+        time.sleep(0.01)
+    gate.wait()
+    time.sleep(0.2)
+    with lock:
+        words[0] = need
+        step()
+    done.wait(120)
+    out.put((time.perf_counter() - state["begun"]) / rounds)
+    gate.wait()
+    transport.close()
+
+
+def raw_round(folder: Path, size: int, rounds: int = 2000) -> float:
+    """Seconds a round of nine processes."""
+    context = multiprocessing.get_context("spawn")
+    gate, out = context.Barrier(9), context.Queue()
+    paths = [str(folder / f"agent-{k}.toml") for k in range(9)]
+    processes = [context.Process(target=raw, args=(path, rounds, size, 200, gate, out)) for path in paths]
+    for process in processes:
+        process.start()
+    figures = [out.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join(30)
+    return float(np.median(figures))
+
+
+def ask(network: list[Member], names: range, scores: np.ndarray) -> tuple[float, list[Any]]:
+    """Seconds until all nine have answered, and what they say."""
+    clients = [member.client() for member in network]
+    with ThreadPoolExecutor(9) as pool:
+        begun = time.perf_counter()
+        answers = list(pool.map(lambda k: clients[k].decide(names, scores=scores[:, k]), range(9)))
+        seconds = time.perf_counter() - begun
+    for client in clients:
+        client.close()
+    return seconds, answers
+
+
+def one_item(folder: Path) -> float:
+    """Seconds a round for one item alone."""
+    create(folder, OVER, None, Wishes(rounds=ROUNDS, port=0, http_port=0))
+    network = launcher.up(folder)
+    try:
+        scores = np.random.default_rng(0).normal(size=(1, 9))
+        rounds = []
+        for i in range(12):
+            _, answers = ask(network, range(i, i + 1), scores)
+            rounds.append(min(column[0].latency_ms for column in answers) / 1e3 / ROUNDS)
+    finally:
+        launcher.down(folder)
+    return float(np.median(rounds[2:]))
+
+
+def flow(folder: Path, rule: protocol.Rule) -> tuple[float, float, float]:
+    """Items a second with 1 000 in flight, bytes said per item, and B_total in bytes."""
+    create(folder, OVER, None, Wishes(rounds=20, rule=rule, port=0, http_port=0))
+    network = launcher.up(folder)
+    try:
+        scores = np.random.default_rng(0).uniform(-1, 1, size=(BATCH, 9))
+        ask(network, range(BATCH), scores)
+        before = said(network)
+        clients = [member.client() for member in network]
+
+        def pour(k: int) -> None:
+            for start in range(BATCH, BATCH + ITEMS, BATCH):
+                clients[k].decide(range(start, start + BATCH), scores=scores[:, k])
+
+        begun = time.perf_counter()
+        with ThreadPoolExecutor(9) as pool:
+            list(pool.map(pour, range(9)))
+        seconds = time.perf_counter() - begun
+        return ITEMS / seconds, (said(network) - before) / ITEMS, 20 * OVER.links * rule.message_bits / 8
+    finally:
+        launcher.down(folder)
+
+
+def said(network: list[Member]) -> int:
+    """Bytes over all links so far."""
+    total = 0
+    for member in network:
+        with member.client() as client:
+            total += client.status()["bytes"]["said"]
+    return total
+
+
+def start_time(folder: Path) -> float:
+    """Seconds until one agent answers."""
+    create(folder, OVER, None, Wishes(port=0, http_port=0))
+    member = launcher.members(folder)[0]
+    begun = time.perf_counter()
+    member.start()
+    try:
+        with member.client() as client:
+            while True:
+                try:
+                    client.status()
+                    return time.perf_counter() - begun
+                except Exception:
+                    time.sleep(0.01)
+    finally:
+        launcher.down(folder)
+
+
+def measure() -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch)
+        started = start_time(home / "start")
+        create(home / "raw", OVER, None, Wishes(port=0, http_port=0))
+        raw_ms = 1e3 * raw_round(home / "raw", 44)
+        alone_ms = 1e3 * one_item(home / "one")
+        again_ms = 1e3 * raw_round(home / "raw", 44)
+        rate, size, floor = flow(home / "flow", protocol.DeGroot())
+        quick, small, least = flow(home / "small", protocol.Quantised(protocol.DeGroot(), 4, 2.0))
+    base = (raw_ms + again_ms) / 2
+    return [
+        {"figure": "an agent answers after: seconds", "value": started, "target": "≤ 2"},
+        {"figure": "raw exchange of 44 bytes, a round: ms (before and after: mean)", "value": base, "target": ""},
+        {"figure": "one item alone, a round: ms", "value": alone_ms, "target": ""},
+        {"figure": "one item alone: times the raw exchange", "value": alone_ms / base, "target": "≤ 2"},
+        {"figure": "1 000 items in flight: items a second", "value": rate, "target": "≥ 3000"},
+        {"figure": "  bytes said per item, floats", "value": size, "target": ""},
+        {"figure": "  the same as a multiple of B_total", "value": size / floor, "target": ""},
+        {"figure": "the same with 4 bits: items a second", "value": quick, "target": "≥ 3000"},
+        {"figure": "  bytes said per item, 4 bits", "value": small, "target": ""},
+        {"figure": "  the same as a multiple of B_total", "value": small / least, "target": ""},
+    ]

@@ -1,0 +1,271 @@
+"""`collegium live`: agents as processes that talk over a real network."""
+
+import json
+import math
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from collegium.cli.networks import FAMILIES, NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.rules import Bits, Bound, RuleName, read_rule
+from collegium.errors import BackendError, PolicyError
+
+if TYPE_CHECKING:
+    from collegium.live.launcher import Member
+    from collegium.team import Team
+
+app = typer.Typer(
+    help="Agents as processes of their own that talk over a real network.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="What collegium live init wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def init(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The new folder.")],
+    team: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A team that Team.save wrote; without one, agents are given scores."),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} The team's own if left out; ring alone takes its size."),
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help=POLICY_HELP)] = None,
+    hosts: Annotated[
+        str, typer.Option(metavar="HOST,…", help="One for each agent, or fewer, used in turn.")
+    ] = "127.0.0.1",
+    rounds: Annotated[int | None, typer.Option(min=1, help="The team's own, else 20.")] = None,
+    rule: RuleName = None,
+    bits: Bits = None,
+    bound: Bound = None,
+    seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
+    port: Annotated[int, typer.Option(min=0, help="Agent k meets its neighbours on this + k; 0: free ports.")] = 7400,
+    http_port: Annotated[int, typer.Option(min=0, help="And its users on this + k; 0: free ports.")] = 8400,
+    tls: Annotated[bool, typer.Option("--tls/--no-tls", help="Certificates for everybody, or none at all.")] = True,
+    deadline: Annotated[
+        float, typer.Option(min=0.01, help="Longest wait for a neighbour in a round, in seconds.")
+    ] = 2.0,
+    view_deadline: Annotated[float, typer.Option(min=0.01, help="Longest wait for an agent's own view.")] = 1.0,
+) -> None:
+    """Write a network's folder: a file, a certificate and a model for each agent, and what goes to which host."""
+    _need()
+    from collegium.live.folder import Wishes, create
+    from collegium.live.peers import Deadlines
+    from collegium.team import Team
+
+    saved = None if team is None else Team.load(team)
+    if topology is None and saved is None:
+        raise PolicyError("give --team, or --topology for agents that are given scores, such as --topology ring:9")
+    over, kept = (saved.policy, None) if topology is None else read_network_or_policy(_sized(topology, saved), policy)  # type: ignore[union-attr]
+    rounds = rounds or (kept.rounds if kept else saved.rounds if saved else 20)
+    if rule is None and bits is None and bound is None and (kept or saved):
+        chosen = kept.rule if kept else saved.rule  # type: ignore[union-attr]
+    else:
+        chosen = read_rule(rule or "degroot", bits, bound, rounds, 2.0 if saved is not None and saved.bounded else None)
+    wishes = Wishes(
+        [host for host in hosts.split(",") if host.strip()] or ["127.0.0.1"],
+        rounds,
+        chosen,
+        seed,
+        port,
+        http_port,
+        tls,
+        Deadlines(max(deadline, 0.01), min(0.25, deadline), view_deadline),
+    )
+    files = create(out, over, saved, wishes)
+    typer.echo(f"{len(files)} agents in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}")
+
+
+@app.command()
+def agent(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="One agent's file, such as net/agent-3.toml.")],
+) -> None:
+    """Run one agent until it is told to end."""
+    _need()
+    # The agent takes the place of this process: what the command line needs is no burden to it.
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "collegium.live", str(file)])
+
+
+@app.command()
+def up(
+    folder: Folder, wait: Annotated[float, typer.Option(min=1, help="Seconds until all must be ready.")] = 60.0
+) -> None:
+    """Run all agents of a folder on this machine."""
+    _need()
+    from collegium.live import launcher
+
+    network = launcher.up(folder, wait)
+    _print_members(network)
+    typer.echo(f"all {len(network)} are up. status: collegium live status {folder} · end: collegium live down {folder}")
+
+
+@app.command()
+def status(folder: Folder, as_json: AsJson = False) -> None:
+    """How every agent and its neighbours are."""
+    _need()
+    from collegium.live import launcher
+
+    found = list(launcher.statuses(folder))
+    if as_json:
+        rows = [{"agent": m.file.agent.name, **(s if isinstance(s, dict) else {"down": s})} for m, s in found]
+        typer.echo(json.dumps(rows))
+        return
+    table = Table(
+        "agent", "state", "neighbours", "in hand", "decided", "p50 ms", "p99 ms", "kB said", box=box.SIMPLE_HEAD
+    )
+    notes = []
+    for member, one in found:
+        name = member.file.agent.name
+        if isinstance(one, str):
+            table.add_row(name, "down", "", "", "", "", "", "")
+            notes.append(f"{name}: {one}")
+            continue
+        states = [n["state"] for n in one["neighbours"]]
+        counted = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        items, latency = one["items"], one["latency_ms"]
+        table.add_row(
+            name, "ready" if one["ready"] else "waiting", counted, str(items["in_hand"]), str(items["done"]),
+            _number(latency["p50"]), _number(latency["p99"]), f"{one['bytes']['said'] / 1e3:.1f}",
+        )  # fmt: skip
+        notes += [f"{name}: {n['name']} {n['state']}: {n['reason']}" for n in one["neighbours"] if n["reason"]]
+        notes += [f"{name}: {reason} ({times}×)" for reason, times in one["strangers"].items()]
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    for note in notes:
+        console.print(note, soft_wrap=True)
+
+
+@app.command()
+def down(folder: Folder) -> None:
+    """End all agents of a folder that run on this machine."""
+    _need()
+    from collegium.live import launcher
+
+    count = launcher.down(folder)
+    typer.echo(f"{count} agents ended" if count else "none was running")
+
+
+@app.command()
+def demo(
+    items: Annotated[int, typer.Option(min=1, max=300, help="Handwritten digits to decide.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1)] = 20,
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the network's folder here.")] = None,
+) -> None:
+    """Nine processes, one patch of a handwritten digit each, decide together; compared with the simulator."""
+    _need()
+    with TemporaryDirectory(prefix="collegium-live-") as scratch:
+        _demo(items, rounds, keep or Path(scratch) / "net")
+
+
+def _demo(items: int, rounds: int, folder: Path) -> None:
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    from collegium import policy, topology
+    from collegium.data import digits
+    from collegium.live import launcher
+    from collegium.live.folder import Wishes, create
+    from collegium.network import collaborate
+    from collegium.team import Team
+
+    console = Console(highlight=False, markup=False)
+    train, test = digits(test=(items + 0.5) / 357)
+    names = [f"agent-{k}" for k in range(9)]
+    team = Team(
+        [(name, LogisticRegression()) for name in names], policy.uniform(topology.grid(3, 3)), rounds, workers=1
+    )
+    team.fit(train.views, train.y)
+    console.print(f"nine agents trained apart on {len(train)} handwritten 3s and 8s; starting nine processes …")
+    create(folder, team.policy, team, Wishes(rounds=rounds, port=0, http_port=0))
+    begun = time.perf_counter()
+    network = launcher.up(folder)
+    started = time.perf_counter() - begun
+    try:
+        n = min(items, len(test))
+        before = [_bytes(member) for member in network]
+        with ThreadPoolExecutor(9) as pool:
+            begun = time.perf_counter()
+            answers = list(
+                pool.map(lambda k: network[k].client().decide(range(n), views=test.views[k][:n], trace=True), range(9))
+            )
+            seconds = time.perf_counter() - begun
+        said = sum(_bytes(member) for member in network) - sum(before)
+    finally:
+        launcher.down(folder)
+    statistics = np.array([[one.trace for one in column] for column in answers], float).transpose(2, 1, 0)
+    simulated = collaborate(statistics[0], team.policy, rounds)
+    scores = np.abs(statistics[0] - team.statistics([view[:n] for view in test.views])).max()
+    latency = np.array([one.latency_ms for column in answers for one in column])
+    y = test.y[:n]
+    table = Table("", "measured", box=box.SIMPLE_HEAD, show_header=False)
+    labels = np.array([one.label for one in answers[4]])
+    table.add_row("first decisions of the middle agent", " ".join("3" if label > 0 else "8" for label in labels[:12]))
+    table.add_row("error alone (mean of nine)", f"{100 * (statistics[0] * y[:, None] <= 0).mean():.1f} %")
+    table.add_row(f"error after {rounds} rounds", f"{100 * (statistics[-1] * y[:, None] <= 0).mean():.1f} %")
+    table.add_row("items decided by all nine", f"{n} in {seconds:.2f} s, after a start of {started:.1f} s")
+    table.add_row(
+        "latency of an item", f"median {np.median(latency):.0f} ms, 99 % within {np.quantile(latency, 0.99):.0f} ms"
+    )
+    table.add_row(
+        "bytes said per item, all agents", f"{said / n:.0f}, of which {simulated.bits[0] / 8:.0f} are messages"
+    )
+    table.add_row("difference to the simulator", f"{np.abs(statistics - simulated.statistics).max():g}")
+    table.add_row("scores here and in the team", f"within {scores:.1e}")
+    console.print(table)
+    console.print("next: collegium live init --help, to run your own team on your own hosts")
+
+
+def _bytes(member: "Member") -> int:
+    with member.client() as client:
+        return int(client.status()["bytes"]["said"])
+
+
+def _print_members(network: list["Member"]) -> None:
+    table = Table("agent", "process", "users", "neighbours", box=box.SIMPLE_HEAD)
+    for member in network:
+        port = member.file.http
+        url = f"http{'s' if port.https else ''}://{port.host}:{port.port}"
+        table.add_row(member.file.agent.name, str(member.pid or "elsewhere"), url, member.file.agent.listen)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _sized(written: str, team: "Team | None") -> str:
+    """`ring` alone is a ring of the team's size, `grid` the squarest one."""
+    if written not in FAMILIES or team is None:
+        return written
+    K = len(team.agents)
+    if "x" not in FAMILIES[written][1]:
+        return f"{written}:{K}"
+    rows = next(r for r in range(math.isqrt(K), 0, -1) if K % r == 0)
+    return f"{written}:{rows}x{K // rows}"
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _need() -> None:
+    """The live extra, or the sentence that says how to get it."""
+    try:
+        import cryptography
+        import msgspec
+        import starlette
+        import uvicorn
+        import zenoh  # noqa: F401
+    except ImportError as problem:
+        raise BackendError(f"live agents need {problem.name}: pip install 'collegium[live]'") from None
+    del cryptography, msgspec, starlette, uvicorn

@@ -1,0 +1,55 @@
+"""Rules as written on the command line: `delta-trigger:0.1`, with `--bits` and `--bound`."""
+
+from typing import Annotated
+
+import typer
+
+from collegium import protocol
+from collegium.errors import RuleError
+from collegium.protocol import Rule
+
+RULES = {
+    "degroot": (protocol.DeGroot, (), "degroot"),
+    "social-learning": (protocol.SocialLearning, (), "social-learning"),
+    "delta-trigger": (protocol.DeltaTrigger, (float,), "delta-trigger:0.1"),
+    "label-stability": (protocol.LabelStability, (int, float), "label-stability:2,0.5"),
+}
+
+RuleName = Annotated[
+    str | None,
+    typer.Option(
+        "--rule",
+        help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}. "
+        "By default that of a network file, or degroot.",
+    ),
+]
+Bits = Annotated[int | None, typer.Option("--bits", help="Quantise messages to this many bits (1 to 32).")]
+Bound = Annotated[float | None, typer.Option("--bound", help="Range of the quantiser; by default the largest score.")]
+
+
+def read_rule(written: str, bits: int | None, bound: float | None, rounds: int, largest: float | None = None) -> Rule:
+    """The rule meant by `name:setting,setting`, quantised if bits are given, for scores up to `largest`."""
+    name, _, rest = written.partition(":")
+    if name not in RULES:
+        raise RuleError(f"there is no rule {name!r}: write {', '.join(example for *_, example in RULES.values())}")
+    kind, types, example = RULES[name]
+    settings = [part for part in rest.split(",") if part]
+    try:
+        values = [convert(part) for convert, part in zip(types, settings, strict=True)]
+    except ValueError:
+        raise RuleError(f"cannot read the rule {written!r}: write {example}") from None
+    rule: Rule = kind(*values)
+    if bits is None:
+        if bound is not None:
+            raise RuleError("--bound is the range of a quantiser: give --bits too")
+        return rule
+    if bound is None and largest is None:
+        raise RuleError("--bits needs --bound, the largest message there can be: scores come one by one")
+    if bound is None:
+        share = protocol.Quantised(rule, bits, 1.0).reach(max(rounds, 0))  # of the bound, for the largest score
+        if share <= 0:
+            raise RuleError(
+                f"{bits} bits are too few for {written} over {rounds} rounds: its messages outgrow any bound"
+            )
+        bound = (largest or 1.0) / share
+    return protocol.Quantised(rule, bits, bound)

@@ -1,0 +1,48 @@
+"""Real agents, real processes, real network: the same rules, run by one process per agent.
+
+Names are loaded when they are first used, so that a client needs neither Zenoh nor a model.
+"""
+
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazy
+
+if TYPE_CHECKING:
+    from collegium.live.agent import Agent, Busy, Limits, Outcome
+    from collegium.live.client import Client
+    from collegium.live.folder import Wishes, create
+    from collegium.live.launcher import Member, down, members, statuses, up
+    from collegium.live.peers import Deadlines
+
+_HOMES = {
+    "Agent": "agent",
+    "Busy": "agent",
+    "Client": "client",
+    "Deadlines": "peers",
+    "Limits": "agent",
+    "Member": "launcher",
+    "Outcome": "agent",
+    "Wishes": "folder",
+    "create": "folder",
+    "down": "launcher",
+    "members": "launcher",
+    "statuses": "launcher",
+    "up": "launcher",
+}
+__all__ = [
+    "Agent",
+    "Busy",
+    "Client",
+    "Deadlines",
+    "Limits",
+    "Member",
+    "Outcome",
+    "Wishes",
+    "create",
+    "down",
+    "members",
+    "statuses",
+    "up",
+]
+
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,0 +1,26 @@
+"""`python -m collegium.live FILE`: one agent, without loading what the command line needs."""
+
+import sys
+from pathlib import Path
+
+from collegium.errors import CollegiumError
+
+
+def main() -> None:
+    """Run the agent of a file."""
+    if len(sys.argv) != 2:
+        sys.exit("collegium: give one agent's file, such as net/agent-3.toml")
+    try:
+        from collegium.live.process import run
+
+        run(Path(sys.argv[1]))
+    except CollegiumError as mistake:
+        sys.stderr.write(f"collegium: {mistake}\n")
+        sys.exit(2)
+    except ImportError as problem:
+        sys.stderr.write(f"collegium: live agents need {problem.name}: pip install 'collegium[live]'\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,774 @@
+"""One agent of a live network: it takes scores of items, talks to its neighbours in rounds, and decides.
+
+Rounds are synchronous for each item: the agent says its word of round t, waits for the words of those it hears,
+combines them and goes on. Items of one round travel in one frame. A network in which all is well never waits for a
+timer: the words themselves drive it. When a word is overdue the neighbour is asked, which brings back what was lost;
+one that gives no sign of life is no longer waited for until it is heard again. Every outcome names the neighbours it
+had to do without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.arguments import whole_number
+from collegium.errors import LiveError, RuleError, ScoreError
+from collegium.live.doors import Away
+from collegium.live.peers import Deadlines, Neighbour, State
+from collegium.live.table import (
+    ABSENT,
+    DONE,
+    GIVEN_UP,
+    LATE_VIEW,
+    NO_VIEW,
+    SAID,
+    TALKING,
+    UNCHANGED,
+    VIEW,
+    VIEWLESS,
+    Rows,
+    Table,
+)
+from collegium.live.talk import talk_of
+from collegium.live.transport.base import Place, Transport
+from collegium.live.wire import MOST_ITEMS, NUMBER, Dialect, Frame, FrameError, Kind, decode, encode
+from collegium.protocol import DeGroot, Rule
+from collegium.randomness import U64, item_ids, seed64
+
+Name = int | str
+Doubles = NDArray[np.float64]
+LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Bounds of the latency histogram, in seconds."""
+_log = logging.getLogger("collegium.live")
+_LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
+_VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
+
+
+class Busy(LiveError):
+    """More items than the agent can take in hand; `retry_after` says when to come again, in seconds."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"the agent has as many items in hand as it can take: try again in {retry_after:.1f} s")
+        self.retry_after = retry_after
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an item at this agent."""
+
+    id: Name
+    label: Any
+    statistic: float
+    score: float
+    """The agent's own local statistic, 0 if it had no view."""
+    settled: bool
+    """Whether the label was the same before the last round, nobody was missing, and all it heard agreed."""
+    rounds: int
+    view: str
+    """given, missing (the agent began from zero) or late (it came after that)."""
+    heard: list[str]
+    missed: list[str]
+    """Neighbours whose word was missing in at least one round."""
+    latency_ms: float
+    trace: list[float | None] | None = None
+    """The statistic of every round, round 0 being the score; None before the agent took part."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an agent may use."""
+
+    memory: int = 32 << 20
+    """Bytes for items in hand and remembered."""
+    in_hand: int | None = None
+    """Items at most that are submitted here and not decided; a quarter of what fits if None."""
+
+
+class _Ticket:
+    """Somebody waits for these items."""
+
+    def __init__(self, names: Sequence[Name], rows: Rows, trace: bool) -> None:
+        self.names, self.rows, self.trace, self.open = names, rows, trace, len(rows)
+        self.future: Future[list[Outcome]] = Future()
+
+
+class Agent:
+    """The engine of one agent; it does no I/O but through its transport, and may be used from any thread.
+
+    weights: how much each agent heard counts, this agent's own weight among them, by number; they sum to one.
+    score: from views (n, …) to local statistics (n,); without it scores must come from outside.
+    policy: a hash of what all agents must agree on; frames made under another are refused.
+    absent: what a word that never came stands for: "renormalise" leaves it out, "hold" keeps the neighbour's last.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        weights: Mapping[int, float],
+        *,
+        rule: Rule = DeGroot(),
+        rounds: int = 20,
+        seed: int = 0,
+        classes: Sequence[Any] = (-1, 1),
+        policy: int = 0,
+        score: Callable[[NDArray[Any]], Doubles] | None = None,
+        deadlines: Deadlines = Deadlines(),
+        absent: Literal["renormalise", "hold"] = "renormalise",
+        limits: Limits = Limits(),
+    ) -> None:
+        self.place, self.name, self.number = place, place.name, place.number
+        self.classes, self.rule, self.deadlines = tuple(classes), rule, deadlines
+        self.rounds = whole_number(rounds, "rounds", RuleError, at_least=1, at_most=10_000)
+        self._score, self._holds = score, absent == "hold"
+        heard = {peer.number for peer in place.hears}
+        if set(weights) - {self.number} != heard:
+            raise LiveError(f"{self.name} has weights for {sorted(weights)} and hears {sorted(heard)}")
+        self._weights: list[Any] = [weights[number] for number in sorted(weights)]
+        self._place_of_own = sorted(weights).index(self.number) if self.number in weights else None
+        self._columns = {number: c for c, number in enumerate(sorted(heard))}
+        self._neighbours = {
+            peer.number: Neighbour(peer, peer in place.hears, peer in place.audience, deadlines)
+            for peer in place.neighbours
+        }
+        self._heard = [self._neighbours[number] for number in self._columns]
+        self._excused = np.ones(len(self._heard), np.bool_)
+        largest = rule.reach(self.rounds) * rule.message_growth(self.rounds) * (1 + 1e-9)
+        self._dialect = Dialect(int(place.network, 16), policy, rule.message_bits, self.rounds, largest)
+        capacity = Table.capacity_for(self.rounds, len(heard), limits.memory)
+        self._most = min(limits.in_hand or capacity // 4, capacity // 2)
+        self._table = Table(self.rounds, len(heard), capacity)
+        self._talk = talk_of(rule, self.number, seed64(seed), capacity)
+        self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self._named: set[int] = set()
+        self._listed = self._last_list = 0
+        self._touched: list[Rows] = []
+        self._tickets: dict[int, list[_Ticket]] = {}
+        self._completed: list[tuple[_Ticket, list[Outcome]]] = []
+        self._mine = 0  # items in hand that were submitted here
+        self._lock = threading.Condition(threading.RLock())
+        self._transport: Transport | None = None
+        self._is_closed = False
+        self._watch: threading.Thread | None = None
+        self._begun = time.monotonic()
+        self._counts = dict.fromkeys(("done", "from_zero", "with_missing", "refused", "no_room", "rounds", "asked"), 0)
+        self._latencies = np.zeros(len(LATENCIES) + 1, np.int64)
+        self._latency_sum = 0.0
+        self._strangers: dict[str, int] = {}
+        self.on_presence: Callable[[int, bool], object] = lambda number, is_there: None
+
+    # ── life ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, transport: Transport) -> None:
+        """Join the network."""
+        self._transport = transport
+        self._watch = threading.Thread(target=self._keep_watch, name=f"{self.name}-deadlines", daemon=True)
+        self._watch.start()
+        transport.open(self.receive, self.presence)
+
+    def stop(self) -> None:
+        """Leave it; whoever waits for an item is told."""
+        with self._lock:
+            self._is_closed = True
+            waiting = {id(t): t for tickets in self._tickets.values() for t in tickets}
+            self._tickets.clear()
+            self._lock.notify_all()
+        if self._transport is not None:
+            self._transport.close()
+        if self._watch is not None:
+            self._watch.join()
+        for ticket in waiting.values():
+            ticket.future.set_exception(LiveError(f"{self.name} was stopped before the item was decided"))
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def score(self, views: NDArray[Any]) -> Doubles:
+        """Local statistics of views; slow, so call it in a thread of its own."""
+        if self._score is None:
+            raise LiveError(f"{self.name} has no model: send it scores instead of views")
+        return self._score(views)
+
+    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[Outcome]]:
+        """Begin items with this agent's local statistics of them; their outcomes come in the order of the names.
+
+        An item that is already in hand or remembered keeps its first score, so that sending again is harmless.
+        """
+        ids = identities(names)
+        scores = np.ascontiguousarray(scores, np.float64)
+        if scores.shape != ids.shape:
+            raise ScoreError(f"{len(ids)} items, but scores of shape {scores.shape}")
+        reach = self.rule.reach(self.rounds)
+        outside = np.flatnonzero(~(np.abs(scores) <= reach))
+        if len(outside):
+            i = int(outside[0])
+            raise ScoreError(
+                f"item {names[i]!r} has score {scores[i]:.6g}; {self.rule} takes finite ones up to {reach:.6g}"
+            )
+        with self._lock:
+            if self._is_closed:
+                raise LiveError(f"{self.name} is stopping")
+            rows = self._table.rows(ids)
+            fresh = rows < 0
+            new = int(fresh.sum())
+            if self._mine + new > self._most or new > self._table.room():
+                self._counts["refused"] += len(ids)
+                raise Busy(self._retry_after())
+            now = time.monotonic()
+            if new:
+                rows[fresh] = self._take(ids[fresh], now, 1)
+            ticket = _Ticket(names, rows, trace)
+            state, view = self._table.state[rows], self._table.view[rows]
+            self._mine += int((state == VIEWLESS).sum())
+            self._table.view[rows[(state != VIEWLESS) & (view == NO_VIEW)]] = LATE_VIEW
+            waiting = state == VIEWLESS
+            self._table.view[rows[waiting]] = VIEW
+            self._begin(rows[waiting], scores[waiting], now)
+            for row in rows[self._table.state[rows] != DONE].tolist():
+                self._tickets.setdefault(row, []).append(ticket)
+            ticket.open = int((self._table.state[rows] != DONE).sum())
+            if not ticket.open:
+                self._complete(ticket)
+            self._advance()
+        self._deliver()
+        return ticket.future
+
+    def result(self, name: Name, trace: bool = False) -> Outcome | None:
+        """The outcome of an item, if it is decided and remembered."""
+        with self._lock:
+            row = self._table.find(int(identities([name])[0]))
+            if row < 0 or self._table.state[row] != DONE:
+                return None
+            return self._outcomes([name], np.array([row]), trace)[0]
+
+    def is_pending(self, name: Name) -> bool:
+        """Whether an item is in hand and not decided."""
+        with self._lock:
+            row = self._table.find(int(identities([name])[0]))
+            return row >= 0 and self._table.state[row] != DONE
+
+    # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def receive(self, sender: int, data: bytes) -> None:
+        """A frame from a neighbour; nonsense is counted and otherwise without effect."""
+        with self._lock:
+            neighbour = self._neighbours.get(sender)
+            if neighbour is None or self._is_closed:
+                return
+            now = time.monotonic()
+            try:
+                frame = decode(data, self._dialect)
+                if frame.sender != sender:
+                    raise FrameError(f"a frame that claims to come from agent {frame.sender}")
+                if (frame.kind is Kind.ASK and not neighbour.hears) or (
+                    frame.kind is not Kind.ASK and not neighbour.is_heard
+                ):
+                    raise FrameError("a frame from an agent that has no part in this one's rounds")
+                self._hear_again(neighbour, now)
+                if frame.kind is Kind.ROUND:
+                    self._hear(neighbour, frame, now)
+                elif frame.kind is Kind.ASK and frame.list == self.number:
+                    self._answer(frame, now)
+            except FrameError as problem:
+                neighbour.rejected += 1
+                neighbour.reason = f"sent {problem}"
+                return
+            self._advance()
+        self._deliver()
+
+    def presence(self, number: int, is_there: bool) -> None:
+        """A neighbour's token came or went."""
+        with self._lock:
+            neighbour = self._neighbours.get(number)
+            if neighbour is None or self._is_closed:
+                return
+            if is_there != neighbour.is_present:
+                _log.info("%s: %s %s", self.name, neighbour.peer.name, "is here" if is_there else "has left")
+            neighbour.is_present = is_there
+            if is_there:
+                self._hear_again(neighbour, time.monotonic())
+            else:
+                self._excuse(neighbour, "has left the network")
+            self._advance()
+        self._deliver()
+        self.on_presence(number, is_there)
+
+    def explain(self, number: int | None, reason: str) -> None:
+        """Why a neighbour is not there, or that a stranger (None) was turned away."""
+        with self._lock:
+            neighbour = None if number is None else self._neighbours.get(number)
+            _log.warning("%s: %s", self.name, reason)
+            if neighbour is None:
+                self._strangers[reason] = self._strangers.pop(reason, 0) + 1
+                while len(self._strangers) > 20:
+                    self._strangers.pop(next(iter(self._strangers)))
+            elif not neighbour.is_present:
+                neighbour.is_refused, neighbour.reason = not isinstance(reason, Away), reason
+
+    def _hear_again(self, neighbour: Neighbour, now: float) -> None:
+        neighbour.heard(now)
+        column = self._columns.get(neighbour.peer.number)
+        if column is not None:
+            self._excused[column] = False
+
+    def _excuse(self, neighbour: Neighbour, reason: str) -> None:
+        if not neighbour.is_excused:
+            _log.warning("%s: %s %s: rounds go on without it", self.name, neighbour.peer.name, reason)
+        neighbour.is_excused, neighbour.reason, neighbour.asked_at = True, reason, None
+        column = self._columns.get(neighbour.peer.number)
+        if column is not None and not self._excused[column]:
+            self._excused[column] = True
+            self._touched.append(np.flatnonzero(self._table.state == TALKING))
+
+    def _hear(self, neighbour: Neighbour, frame: Frame, now: float) -> None:
+        table, t = self._table, frame.round
+        if frame.ids is not None:
+            ids = frame.ids
+            rows = table.rows(ids)
+            fresh = rows < 0
+            if fresh.any():
+                rows[fresh] = self._take_heard(ids[fresh], now, t)
+            neighbour.remember(frame.list, rows, ids)
+        else:
+            known = neighbour.recall(frame.list)
+            if known is None or len(known[1]) != frame.size:
+                return  # its naming was lost: the question for what is overdue brings it again
+            rows, ids = known
+        column = self._columns[neighbour.peer.number]
+        values = self._talk.values(frame.values)
+        if frame.size == 1:
+            self._hear_one(neighbour, column, t, int(rows[0]), int(ids[0]), values, now)
+            return
+        valid = (rows >= 0) & (table.id[rows] == ids)
+        valid &= table.word[t - 1, column, rows] == ABSENT
+        if frame.spoke is not None:
+            table.word[t - 1, column, rows[valid & ~frame.spoke]] = UNCHANGED
+            values = values[valid[frame.spoke]]
+            valid &= frame.spoke
+        else:
+            values = values[valid]
+        spoken = rows[valid]
+        table.word[t - 1, column, spoken] = SAID
+        table.inbox[t - 1, column, spoken] = values
+        due = rows[(table.round[rows] == t) & (table.state[rows] == TALKING) & (rows >= 0)]
+        if len(due):
+            # A word that had to be asked for tells how long an answer takes, not how long its loss went unnoticed.
+            neighbour.measure(now - max(float(table.since[due[0]]), float(table.asked[column, due[0]])))
+            self._touched.append(due)
+
+    def _hear_one(
+        self, neighbour: Neighbour, column: int, t: int, row: int, item: int, values: Doubles, now: float
+    ) -> None:
+        """The same for a frame with one item in it, without the cost of arrays."""
+        table = self._table
+        if row < 0 or table.id.item(row) != item:
+            return
+        words = table.word[t - 1, :, row]
+        if words.item(column) == ABSENT:
+            if len(values):
+                table.inbox[t - 1, column, row] = values[0]
+            words[column] = SAID if len(values) else UNCHANGED
+        if table.round.item(row) == t and table.state.item(row) == TALKING:
+            neighbour.measure(now - max(table.since.item(row), table.asked.item(column, row)))
+            if ABSENT not in words.tolist() or self._excused.any():
+                self._touched.append(np.array([row]))
+
+    def _answer(self, frame: Frame, now: float) -> None:
+        """Say again what a neighbour has not heard, or that it is not said yet."""
+        assert frame.ids is not None
+        table, t = self._table, frame.round
+        rows = table.rows(frame.ids)
+        fresh = rows < 0
+        if fresh.any():
+            rows[fresh] = self._take_heard(frame.ids[fresh], now, t)
+        known = rows >= 0
+        said = known & (table.state[rows] != VIEWLESS) & (table.first[rows] <= t) & (table.round[rows] >= t)
+        again = rows[said]
+        if len(again):
+            spoke = table.spoke[t - 1, again]
+            messages = table.said[t - 1, again[spoke]]
+            self._send(again, t, messages, None if spoke.all() else spoke, afresh=True)
+        waiting = frame.ids[~said]
+        if len(waiting):
+            self._transmit(Frame(Kind.WAIT, self.number, t, 0, waiting, len(waiting)))
+
+    def _take(self, ids: U64, now: float, round: int) -> Rows:
+        if not self._table.active:
+            self._lock.notify_all()
+        return self._table.take(ids, now, round)
+
+    def _take_heard(self, ids: U64, now: float, round: int) -> Rows:
+        """Rows for items heard of from neighbours; -1 where there is no room for them."""
+        rows = np.full(len(ids), -1, np.intp)
+        n = min(self._table.room(), len(ids))
+        if n < len(ids):
+            self._counts["no_room"] += len(ids) - n
+        if n:
+            rows[:n] = self._take(ids[:n], now, round)
+        return rows
+
+    # ── rounds ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, rows: Rows, scores: Doubles, now: float) -> None:
+        """Own statistics are known: say the first word."""
+        if not len(rows):
+            return
+        table = self._table
+        self._talk.begin(rows, table.id[rows], scores)
+        table.score[rows], table.state[rows] = scores, TALKING
+        statistics, first = self._talk.statistic(rows), table.first[rows]
+        table.trace[first - 1, rows] = statistics
+        for t in _distinct(first):
+            self._say(rows[first == t], t, now)
+
+    def _say(self, rows: Rows, t: int, now: float) -> None:
+        table = self._table
+        messages, spoke = self._talk.emit(rows, t)
+        speaking = rows if spoke is None else rows[spoke]
+        table.said[t - 1, speaking] = messages
+        table.spoke[t - 1, speaking] = True
+        table.since[rows] = now
+        self._send(rows, t, messages, spoke)
+        self._touched.append(rows)
+
+    def _advance(self) -> None:
+        """Go on with every item whose round is complete, as far as it goes."""
+        table, last = self._table, self.rounds
+        while self._touched:
+            rows = self._touched[0] if len(self._touched) == 1 else np.unique(np.concatenate(self._touched))
+            self._touched = []
+            rows = rows[table.state[rows] == TALKING]
+            rounds = table.round[rows]
+            distinct = _distinct(rounds)
+            for t in distinct:
+                at = rows if len(distinct) == 1 else rows[rounds == t]
+                words = table.word[t - 1][:, at]
+                ready = ((words != ABSENT) | self._excused[:, None]).all(axis=0)
+                if not ready.all():
+                    at, words = at[ready], words[:, ready]
+                    if not len(at):
+                        continue
+                self._absorb(at, t, words)
+                now = time.monotonic()
+                if t == last:
+                    self._finish(at, now)
+                else:
+                    table.round[at] = t + 1
+                    self._say(at, t + 1, now)
+
+    def _absorb(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
+        table = self._table
+        heard = list(table.inbox[t - 1][:, rows])
+        gone = None
+        if not (words == SAID).all():
+            gone = self._fill_in(rows, t, words, heard)
+        inbox, weights = heard, self._weights
+        if self._place_of_own is not None:
+            inbox.insert(self._place_of_own, self._talk.own(rows))
+        if gone is not None and not self._holds:
+            weights = self._renormalised(rows, inbox, gone)
+        self._talk.absorb(rows, inbox, weights)
+        statistic = self._talk.statistic(rows)
+        table.trace[t, rows] = statistic
+        self._counts["rounds"] += len(rows)
+        if t == self.rounds:
+            signs = np.sign(np.array(inbox))
+            table.agreed[rows] = (signs == np.sign(statistic)).all(axis=0) & ~table.missed[:, rows].any(axis=0)
+
+    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], heard: list[Doubles]) -> NDArray[np.bool_] | None:
+        """Put a neighbour's last word where it said nothing new; which words are missing altogether, if any are."""
+        gone = np.zeros(words.shape, np.bool_)
+        for c, neighbour in enumerate(self._heard):
+            said = words[c] == SAID
+            if not said.all():
+                last, ever = self._table.last_said(t, c, rows)
+                heard[c] = np.where(said, heard[c], np.where(ever, last, 0.0))
+                gone[c] = ~said & ~((words[c] == UNCHANGED) & ever)
+                neighbour.missed += int(gone[c].sum())
+        if not gone.any():
+            return None
+        self._table.missed[:, rows] |= gone
+        return gone
+
+    def _renormalised(self, rows: Rows, inbox: list[Doubles], gone: NDArray[np.bool_]) -> list[Doubles]:
+        """Weights without those who are gone, scaled up to one."""
+        if self._place_of_own is not None:
+            gone = np.insert(gone, self._place_of_own, False, axis=0)
+        shares = np.array(self._weights)[:, None] * ~gone
+        total = shares.sum(axis=0)
+        alone = total <= 0  # nobody was heard and the agent does not count itself: it keeps what it has
+        shares = np.divide(shares, total, out=np.zeros_like(shares), where=~alone)
+        if alone.any():
+            shares[0] = np.where(alone, 1.0, shares[0])
+            inbox[0] = np.where(alone, self._talk.statistic(rows), inbox[0])
+        return list(shares)
+
+    def _finish(self, rows: Rows, now: float) -> None:
+        table = self._table
+        table.finish(rows, now)
+        seconds = now - table.born[rows]
+        self._latencies += np.bincount(np.searchsorted(LATENCIES, seconds), minlength=len(LATENCIES) + 1)
+        self._latency_sum += float(seconds.sum())
+        viewed = table.view[rows] == VIEW
+        self._mine -= int(viewed.sum())
+        self._counts["done"] += len(rows)
+        self._counts["from_zero"] += len(rows) - int(viewed.sum())
+        self._counts["with_missing"] += int(table.missed[:, rows].any(axis=0).sum())
+        if self._tickets:
+            for row in rows.tolist():
+                for ticket in self._tickets.pop(row, ()):
+                    ticket.open -= 1
+                    if not ticket.open:
+                        self._complete(ticket)
+
+    def _complete(self, ticket: _Ticket) -> None:
+        self._completed.append((ticket, self._outcomes(ticket.names, ticket.rows, ticket.trace)))
+
+    def _deliver(self) -> None:
+        """Hand out outcomes, outside the lock."""
+        while self._completed:
+            try:
+                ticket, outcomes = self._completed.pop()
+            except IndexError:
+                return
+            if ticket.future.set_running_or_notify_cancel():
+                ticket.future.set_result(outcomes)
+
+    def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[Outcome]:
+        table, T = self._table, self.rounds
+        statistic = table.trace[T, rows]
+        label = [self.classes[0] if value < 0 else self.classes[1] for value in statistic.tolist()]
+        before = table.trace[T - 1, rows]
+        settled = table.agreed[rows] & (np.sign(before) == np.sign(statistic))
+        everybody = [neighbour.peer.name for neighbour in self._heard]
+        missed = table.missed[:, rows]
+        some = np.asarray(missed.any(axis=0))
+        latency = np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist()
+        view, score = table.view[rows].tolist(), table.score[rows].tolist()
+        made = []
+        for i, (name, value) in enumerate(zip(names, statistic.tolist(), strict=True)):
+            gone = [everybody[c] for c in np.flatnonzero(missed[:, i])] if some[i] else []
+            heard = everybody if not gone else [who for who in everybody if who not in gone]
+            steps = None
+            if trace:
+                steps = [None if step != step else step for step in table.trace[:, rows[i]].tolist()]
+            made.append(
+                Outcome(
+                    name,
+                    label[i],
+                    value,
+                    score[i],
+                    bool(settled[i]),
+                    T,
+                    _VIEWS[view[i]],
+                    heard,
+                    gone,
+                    latency[i],
+                    steps,
+                )
+            )
+        return made
+
+    # ── what goes out ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _send(
+        self, rows: Rows, t: int, messages: NDArray[Any], spoke: NDArray[np.bool_] | None, afresh: bool = False
+    ) -> None:
+        """A round's words, in as many frames as it takes; `afresh` names the items again for somebody who lost them."""
+        if not self.place.audience:
+            return
+        for start in range(0, len(rows), MOST_ITEMS):
+            part = slice(start, start + MOST_ITEMS)
+            ids = self._table.id[rows[part]]
+            mask = None if spoke is None else spoke[part]
+            if len(rows) <= MOST_ITEMS:
+                words = messages
+            else:
+                whole = np.ones(len(rows), np.bool_) if spoke is None else spoke
+                words = messages[int(whole[:start].sum()) : int(whole[: part.stop].sum())]
+            if self._dialect.bits != NUMBER:
+                words = words.astype(np.uint32)
+            number, is_named = self._list(ids)
+            if afresh:
+                # Whoever asked may not know any list with these items: name those still in use when they come again.
+                self._named.clear()
+                is_named = False
+            frame = Frame(Kind.ROUND, self.number, t, number, None if is_named else ids, len(ids), mask, words)
+            self._named.add(number)
+            self._transmit(frame)
+
+    def _list(self, ids: U64) -> tuple[int, bool]:
+        """The number of a list of items, and whether neighbours know it already."""
+        key = ids.tobytes()
+        if len(key) > 64:
+            key = hashlib.blake2b(key, digest_size=16).digest()
+        known = self._lists.get(key)
+        if known is not None:
+            self._lists.move_to_end(key)
+            return known[0], known[0] in self._named
+        self._last_list = (self._last_list + 1) & 0xFFFFFFFF
+        self._lists[key] = self._last_list, len(ids)
+        self._listed += len(ids)
+        while self._listed > _LISTED and len(self._lists) > 1:
+            _, (number, size) = self._lists.popitem(last=False)
+            self._named.discard(number)
+            self._listed -= size
+        return self._last_list, False
+
+    def _transmit(self, frame: Frame) -> None:
+        if self._transport is not None:
+            data = encode(frame, self._dialect)
+            try:
+                (self._transport.ask if frame.kind is Kind.ASK else self._transport.say)(data)
+            except LiveError as problem:  # as good as lost: whoever misses it will ask
+                _log.warning("%s: %s", self.name, problem)
+
+    # ── deadlines ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep_watch(self) -> None:
+        """Look after what is overdue; asleep while nothing is in hand."""
+        while True:
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._lock.wait(self.deadlines.least / 4 if self._table.active else None)
+                if self._is_closed:
+                    return
+                if self._table.active:
+                    self._look(time.monotonic())
+            self._deliver()
+
+    def _look(self, now: float) -> None:
+        table = self._table
+        viewless = np.flatnonzero(table.state == VIEWLESS)
+        late = viewless[now - table.born[viewless] > self.deadlines.view]
+        self._begin(late, np.zeros(len(late)), now)
+        talking = np.flatnonzero(table.state == TALKING)
+        waited = now - table.since[talking]
+        for number, c in self._columns.items():
+            neighbour = self._neighbours[number]
+            if self._excused[c]:
+                continue
+            slow = waited > neighbour.deadline
+            rows = talking[slow]
+            if not len(rows):
+                continue
+            rounds = table.round[rows]
+            missing = table.word[rounds - 1, c, rows] == ABSENT
+            rows, rounds, waiting = rows[missing], rounds[missing], waited[slow][missing]
+            if not len(rows):
+                continue
+            if neighbour.has_gone_silent(now):
+                self._excuse(neighbour, "does not answer")
+                continue
+            # In the first round a neighbour may itself be waiting for its view.
+            patience = self.deadlines.longest + np.where(rounds == 1, self.deadlines.view, 0.0)
+            over = waiting > patience
+            if over.any():
+                table.word[rounds[over] - 1, c, rows[over]] = GIVEN_UP
+                neighbour.late_at = now
+                self._touched.append(rows[over])
+            again = ~over & (now - table.asked[c, rows] > neighbour.deadline)
+            for t in _distinct(rounds[again]):
+                asked = rows[again & (rounds == t)][:MOST_ITEMS]
+                table.asked[c, asked] = now
+                self._counts["asked"] += len(asked)
+                neighbour.asked_at = now if neighbour.asked_at is None else neighbour.asked_at
+                self._transmit(Frame(Kind.ASK, self.number, t, number, table.id[asked], len(asked)))
+        self._advance()
+
+    # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
+
+    def _retry_after(self) -> float:
+        done, seconds = self._counts["done"], time.monotonic() - self._begun
+        rate = done / seconds if seconds > 0 else 0.0
+        return float(np.clip(self._mine / rate if rate else 1.0, 0.1, 10.0))
+
+    def why_not_ready(self) -> str | None:
+        """What is missing for full rounds; None if nothing is."""
+        with self._lock:
+            away = [n.peer.name for n in self._neighbours.values() if not n.is_present]
+        return f"waiting for {', '.join(away)}" if away else None
+
+    def status(self) -> dict[str, Any]:
+        """How the agent and its neighbours are, as plain values."""
+        why_not = self.why_not_ready()
+        with self._lock:
+            now = time.monotonic()
+            carried = self._transport
+            return {
+                "name": self.name,
+                "number": self.number,
+                "network": self.place.network,
+                "ready": why_not is None,
+                "why_not": why_not,
+                "rule": str(self.rule),
+                "rounds": self.rounds,
+                "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
+                "strangers": dict(self._strangers),
+                "items": {
+                    "in_hand": self._table.active,
+                    "most": self._most,
+                    **{k: self._counts[k] for k in ("done", "from_zero", "with_missing", "refused", "no_room")},
+                },
+                "rounds_done": self._counts["rounds"],
+                "asked": self._counts["asked"],
+                "bytes": {"said": carried.said_bytes, "heard": carried.heard_bytes}
+                if carried
+                else {"said": 0, "heard": 0},
+                "latency_ms": {"p50": self._quantile(0.5), "p99": self._quantile(0.99)},
+                "latency": {"bounds": list(LATENCIES), "counts": self._latencies.tolist(), "sum": self._latency_sum},
+                "up_s": round(now - self._begun, 3),
+            }
+
+    def _neighbour_status(self, neighbour: Neighbour, now: float) -> dict[str, Any]:
+        state = neighbour.state(now)
+        return {
+            "name": neighbour.peer.name,
+            "number": neighbour.peer.number,
+            "direction": {(True, True): "both", (True, False): "heard"}.get(
+                (neighbour.is_heard, neighbour.hears), "hears"
+            ),
+            "state": str(state),
+            "reason": neighbour.reason if state is not State.UP or neighbour.rejected else "",
+            "response_ms": None if neighbour.response is None else round(neighbour.response * 1e3, 3),
+            "deadline_ms": round(neighbour.deadline * 1e3, 3),
+            "missed": neighbour.missed,
+            "rejected_frames": neighbour.rejected,
+        }
+
+    def _quantile(self, q: float) -> float | None:
+        total = int(self._latencies.sum())
+        if not total:
+            return None
+        place = int(np.searchsorted(np.cumsum(self._latencies), q * total))
+        return 1e3 * LATENCIES[min(place, len(LATENCIES) - 1)]
+
+
+def identities(names: Sequence[Name]) -> U64:
+    """64-bit identities of items, as `collaborate(items=…)` has them; numbers and texts may be mixed."""
+    kinds = {type(name) for name in names}
+    if len(kinds) <= 1:
+        return item_ids(np.asarray(names, object), len(names))
+    ids = np.array([item_ids(np.asarray([name], object), 1)[0] for name in names], np.uint64)
+    if len(np.unique(ids)) < len(ids):
+        raise RuleError("items must be different")
+    return ids
+
+
+def _distinct(rounds: NDArray[np.int32]) -> list[int]:
+    if not len(rounds):
+        return []
+    first = int(rounds[0])
+    if len(rounds) == 1 or bool((rounds == first).all()):
+        return [first]
+    return [int(t) for t in np.unique(rounds)]

@@ -1,0 +1,331 @@
+"""Ask an agent from Python: give it its views or scores of items and get the network's decisions."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.arguments import real_number, whole_number
+from collegium.errors import LiveError
+from collegium.live.agent import Outcome
+from collegium.live.items import JSON, LARGEST_NUMBER, LONGEST_NAME, NPY, Name
+
+_LONGEST_ADDRESS = 16_000
+_MOST_BYTES = 4 << 20
+_MOST_JSON = 1 << 20
+_POLL = 0.05
+_T = TypeVar("_T")
+
+
+class _Outcomes(msgspec.Struct):
+    items: list[Outcome]
+
+
+class _Error(msgspec.Struct):
+    error: str = ""
+    retry_after: float | None = None
+
+
+_outcome = msgspec.json.Decoder(Outcome)
+_outcomes = msgspec.json.Decoder(_Outcomes)
+_error = msgspec.json.Decoder(_Error)
+_status = msgspec.json.Decoder(dict[str, Any])
+_json = msgspec.json.Encoder().encode
+
+
+class Client:
+    """One agent's port, with a connection kept open for each thread that asks.
+
+    token: its bearer token, if it wants one; ca: the file of the authority that signed its certificate;
+    certificate: a file with a certificate and key of our own, or the pair of two files;
+    timeout: seconds for an answer, coming again when the agent is busy included; batch: items in one request.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        ca: str | Path | None = None,
+        certificate: str | Path | tuple[str | Path, str | Path] | None = None,
+        timeout: float = 60.0,
+        batch: int = 1000,
+    ) -> None:
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or port == -1:
+            raise LiveError(f"an agent's address is like http://127.0.0.1:8003 or https://host:8003; got {url!r:.200}")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._host, self._port = parts.hostname, port
+        self._timeout = real_number(timeout, "timeout", LiveError, above=0)
+        self._batch = whole_number(batch, "batch", LiveError, at_least=1)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._tls = _tls(ca, certificate) if parts.scheme == "https" else None
+        if self._tls is None and (ca or certificate):
+            raise LiveError(f"certificates are for https; {self.url} is not encrypted")
+        self._mine = threading.local()
+        self._all: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def decide(
+        self,
+        names: Iterable[Name],
+        *,
+        scores: ArrayLike | None = None,
+        views: ArrayLike | None = None,
+        trace: bool = False,
+    ) -> list[Outcome]:
+        """Give the agent its scores or views of these items, wait for the network, and return the outcomes in order.
+
+        Other agents must get theirs at about the same time: ask each agent from a thread of its own, or `give` first.
+        """
+        deadline = time.monotonic() + self._timeout
+        outcomes: list[Outcome] = []
+        for address, kind, body in self._requests(names, scores, views, trace=trace, wait=True):
+            answer = self._ask("POST", address, deadline, body, kind)
+            outcomes += _decoded(_outcomes, answer[1], self.url).items
+        return outcomes
+
+    def give(self, names: Iterable[Name], *, scores: ArrayLike | None = None, views: ArrayLike | None = None) -> None:
+        """Give the agent its scores or views and do not wait for what becomes of them; `result` tells later."""
+        deadline = time.monotonic() + self._timeout
+        for address, kind, body in self._requests(names, scores, views, trace=False, wait=False):
+            self._ask("POST", address, deadline, body, kind)
+
+    def result(self, name: Name, *, wait: float = 0.0, trace: bool = False) -> Outcome | None:
+        """The outcome of an item; None if it is not decided after waiting so long, never came or is forgotten."""
+        address = f"/v1/items/{_quoted(name)}{'?trace=1' if trace else ''}"
+        until = time.monotonic() + wait
+        while True:
+            status, answer = self._ask("GET", address, time.monotonic() + self._timeout, passing=(404,))
+            if status == 200:
+                return _decoded(_outcome, answer, self.url)
+            if time.monotonic() + _POLL > until:
+                return None
+            time.sleep(_POLL)
+
+    def status(self) -> dict[str, Any]:
+        """How the agent and its neighbours are."""
+        _, answer = self._ask("GET", "/v1/status", time.monotonic() + self._timeout)
+        return _decoded(_status, answer, self.url)
+
+    def ready(self, wait: float = 0.0) -> bool:
+        """Whether the agent is there with all its neighbours, after waiting for that at most so long."""
+        until = time.monotonic() + wait
+        while True:
+            try:
+                deadline = min(max(until, time.monotonic() + 1.0), time.monotonic() + self._timeout)
+                if self._ask("GET", "/readyz", deadline, passing=(503,))[0] == 200:
+                    return True
+            except _Unreachable:
+                pass
+            if time.monotonic() + _POLL > until:
+                return False
+            time.sleep(_POLL)
+
+    def close(self) -> None:
+        """Close the connections of all threads; the next question opens one anew."""
+        with self._lock:
+            connections, self._all = self._all, []
+        for connection in connections:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _requests(
+        self, names: Iterable[Name], scores: ArrayLike | None, views: ArrayLike | None, *, trace: bool, wait: bool
+    ) -> Iterator[tuple[str, str, bytes]]:
+        """Address, type and body of each request these items need."""
+        if (scores is None) == (views is None):
+            raise LiveError("give either scores or views")
+        values = np.asarray(scores if views is None else views)
+        listed = [_name(name) for name in names]
+        if values.ndim < (1 if views is None else 2) or len(values) != len(listed) or values.dtype.kind not in "fiub":
+            what, shape = ("scores", "(items,)") if views is None else ("views", "(items, …)")
+            raise LiveError(f"{what} must be numbers of shape {shape}: {len(listed)} items, shape {values.shape}")
+        if views is None and values.ndim != 1:
+            raise LiveError(f"scores must have shape (items,); got {values.shape}")
+        options = f"?trace={int(trace)}&wait={int(wait)}"
+        step = self._batch
+        if views is not None and listed:
+            step = max(1, min(step, _MOST_BYTES * len(values) // max(values.nbytes, 1)))
+        for start in range(0, len(listed), step):
+            some, numbers = listed[start : start + step], values[start : start + step]
+            if views is None:
+                columns = {"ids": some, "scores": numbers.astype(np.float64).tolist()}
+                yield f"/v1/items{options}", JSON, _json(columns)
+            else:
+                yield from _view_requests(some, numbers, options)
+
+    def _ask(
+        self,
+        method: str,
+        address: str,
+        deadline: float,
+        body: bytes | None = None,
+        kind: str = "",
+        passing: Sequence[int] = (),
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer; a status that is an error is raised unless it is among `passing`."""
+        headers = {**self._headers, "Content-Type": kind} if kind else self._headers
+        while True:
+            status, answer = self._exchange(method, address, deadline, body, headers)
+            if status < 300 or status in passing:
+                return status, answer
+            said = _sentence(answer)
+            left = deadline - time.monotonic()
+            pause = 1.0 if said.retry_after is None else max(said.retry_after, 0.01)
+            if status != 429 or pause >= left:
+                busy = f" (waited {self._timeout:g} s for it)" if status == 429 else ""
+                raise LiveError(f"{self.url} answered {status}: {said.error}{busy}")
+            time.sleep(pause)
+
+    def _exchange(
+        self, method: str, address: str, deadline: float, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        while True:
+            connection, is_new = self._connection()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _Unreachable(f"{self.url} did not answer within {self._timeout:g} s")
+            connection.timeout = left
+            try:
+                if connection.sock is None:
+                    connection.connect()
+                connection.sock.settimeout(left)
+                try:
+                    connection.request(method, address, body, headers)
+                except (BrokenPipeError, ConnectionResetError):
+                    if is_new is False:
+                        raise
+                    # It may have refused the body before all of it was sent: then it said why.
+                response = connection.getresponse()
+                answer = response.read()
+                if response.will_close:
+                    connection.close()
+                return response.status, answer
+            except ssl.SSLCertVerificationError as problem:
+                connection.close()
+                raise _Unreachable(f"{self.url} has a certificate we do not trust: {problem.verify_message}") from None
+            except TimeoutError:
+                connection.close()
+                raise _Unreachable(f"{self.url} did not answer within {self._timeout:g} s") from None
+            except (OSError, http.client.HTTPException) as problem:
+                connection.close()
+                # A connection kept open may have been closed at the other end meanwhile; sending again is harmless.
+                if is_new:
+                    reason = str(problem) or type(problem).__name__
+                    raise _Unreachable(f"cannot reach {self.url}: {reason}") from None
+
+    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
+        """This thread's connection, and whether it is yet to be opened."""
+        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
+        if connection is None:
+            if self._tls is None:
+                connection = http.client.HTTPConnection(self._host, self._port)
+            else:
+                connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
+            self._mine.connection = connection
+        with self._lock:
+            if connection not in self._all:
+                self._all.append(connection)
+        return connection, connection.sock is None
+
+
+class _Unreachable(LiveError):
+    """No answer at all."""
+
+
+def _view_requests(names: list[Name], views: NDArray[Any], options: str) -> Iterator[tuple[str, str, bytes]]:
+    """Views keep their type in NPY; only names that no address can list go as JSON."""
+    first = names[0]
+    if isinstance(first, int) and names == list(range(first, first + len(names))):
+        yield f"/v1/items{options}&first={first}", NPY, _npy(views)
+        return
+    if any(isinstance(name, str) and "," in name for name in names):
+        step = max(1, _MOST_JSON * len(views) // (25 * views.size))  # a number takes up to 25 characters
+        for start in range(0, len(names), step):
+            some, numbers = names[start : start + step], views[start : start + step].astype(np.float64)
+            yield f"/v1/items{options}", JSON, _json({"ids": some, "views": numbers.tolist()})
+        return
+    quoted = [_quoted(name) for name in names]
+    start, length = 0, 0
+    for stop, text in enumerate(quoted):
+        if length + len(text) >= _LONGEST_ADDRESS:
+            yield f"/v1/items{options}&ids={','.join(quoted[start:stop])}", NPY, _npy(views[start:stop])
+            start, length = stop, 0
+        length += len(text) + 1
+    yield f"/v1/items{options}&ids={','.join(quoted[start:])}", NPY, _npy(views[start:])
+
+
+def _npy(views: NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.ascontiguousarray(views), allow_pickle=False)
+    return file.getvalue()
+
+
+def _name(name: Any) -> Name:
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= name <= LARGEST_NUMBER:
+        return int(name)
+    if isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise LiveError(f"the name {ascii(name)[:100]} has characters that cannot be written") from None
+        return str(name)
+    raise LiveError(
+        f"an item's name is a whole number from 0 to {LARGEST_NUMBER} or a string of 1 to {LONGEST_NAME} characters; "
+        f"got {name!r:.100}"
+    )
+
+
+def _quoted(name: Name) -> str:
+    return quote(str(_name(name)), safe="")
+
+
+def _decoded(decoder: msgspec.json.Decoder[_T], answer: bytes, url: str) -> _T:
+    try:
+        return decoder.decode(answer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LiveError(f"what answers at {url} is not an agent of this version of collegium") from None
+
+
+def _sentence(answer: bytes) -> _Error:
+    try:
+        return _error.decode(answer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Error(ascii(answer.decode("latin-1"))[1:200] or "nothing more")
+
+
+def _tls(ca: str | Path | None, certificate: str | Path | tuple[str | Path, str | Path] | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+        if certificate is not None:
+            files = certificate if isinstance(certificate, tuple) else (certificate, None)
+            context.load_cert_chain(*files)
+    except (OSError, ssl.SSLError) as problem:
+        raise LiveError(f"the certificates cannot be used: {problem}") from None
+    return context

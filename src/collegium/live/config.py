@@ -1,0 +1,265 @@
+"""The file of one agent: everything it must know to take part, and nothing of the others' models."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from collegium.errors import CollegiumError, InputFileError
+from collegium.live.agent import Limits
+from collegium.live.peers import Deadlines
+from collegium.live.transport.base import Peer, Place, Tls
+from collegium.live.transport.faulty import Faults
+from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
+
+_RULES = {kind.__name__: kind for kind in (DeGroot, SocialLearning, DeltaTrigger, LabelStability)}
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True):
+    """A table of the file: unknown settings are refused, since they are mostly misspelt."""
+
+
+class Who(_Table):
+    """The agent itself."""
+
+    name: str
+    number: int
+    network: str
+    """The network's identity: 16 hexadecimal digits."""
+    listen: str
+    """Where neighbours reach it, such as tls/10.0.0.3:7403."""
+
+
+class Talk(_Table):
+    """What all agents of the network agree on."""
+
+    policy: str
+    """A hash of it, 16 hexadecimal digits: agents with different ones do not understand each other."""
+    rounds: int = 20
+    seed: int = 0
+    rule: str = "DeGroot"
+    threshold: float | None = None
+    patience: int | None = None
+    confidence: float | None = None
+    bits: int | None = None
+    bound: float | None = None
+    absent: Literal["renormalise", "hold"] = "renormalise"
+
+
+class Heard(_Table):
+    """Somebody this agent hears, or itself: then without an endpoint."""
+
+    number: int
+    name: str
+    weight: float
+    endpoint: str = ""
+
+
+class Hearer(_Table):
+    """Somebody who hears this agent."""
+
+    number: int
+    name: str
+    endpoint: str
+
+
+class Model(_Table):
+    """How views become local statistics: (f / temperature, squeezed if bounded) - center."""
+
+    classes: list[int | float | bool | str]
+    """The labels of -1 and +1."""
+    path: str = ""
+    """The model's file or folder, beside this file; none for an agent that is given scores."""
+    temperature: float = 1.0
+    center: float = 0.0
+    bounded: bool = False
+
+
+class Secrets(_Table):
+    """Certificates, beside this file."""
+
+    ca: str
+    certificate: str
+    key: str
+
+
+class Port(_Table):
+    """Where users reach the agent."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token_sha256: str | None = None
+    https: bool = False
+    """With the agent's own certificate."""
+    client_certificates: bool = False
+    """Let in whoever has a certificate of the network's authority, and nobody else."""
+
+
+class Wait(_Table):
+    """Deadlines in seconds; see `collegium.live.peers.Deadlines`."""
+
+    longest: float = Deadlines.longest
+    least: float = Deadlines.least
+    view: float = Deadlines.view
+
+
+class Room(_Table):
+    """What the agent may use."""
+
+    memory_mb: int = 32
+    in_hand: int | None = None
+
+
+class Fault(_Table):
+    """Faults on purpose, for trials."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    delay: float = 0.0
+    jitter: float = 0.0
+    garbage: float = 0.0
+    seed: int = 0
+
+
+class AgentFile(_Table):
+    """The whole file."""
+
+    agent: Who
+    talk: Talk
+    hears: list[Heard]
+    audience: list[Hearer] = []
+    model: Model = msgspec.field(default_factory=lambda: Model([-1, 1]))
+    http: Port = msgspec.field(default_factory=Port)
+    tls: Secrets | None = None
+    deadlines: Wait = msgspec.field(default_factory=Wait)
+    limits: Room = msgspec.field(default_factory=Room)
+    faults: Fault | None = None
+
+    def place(self, folder: Path) -> Place:
+        """The agent's place in the network."""
+        tls = self.tls
+        return Place(
+            self.agent.network,
+            self.agent.number,
+            self.agent.name,
+            self.agent.listen,
+            tuple(Peer(h.number, h.name, h.endpoint) for h in self.hears if h.number != self.agent.number),
+            tuple(Peer(h.number, h.name, h.endpoint) for h in self.audience),
+            None if tls is None else Tls(folder / tls.ca, folder / tls.certificate, folder / tls.key),
+        )
+
+    def rule(self) -> Rule:
+        """The rule that is meant."""
+        talk = self.talk
+        if talk.rule not in _RULES:
+            raise InputFileError(f"there is no rule {talk.rule!r}: choose one of {', '.join(_RULES)}")
+        kind = _RULES[talk.rule]
+        given = {
+            name: value
+            for name in ("threshold", "patience", "confidence")
+            if (value := getattr(talk, name)) is not None
+        }
+        try:
+            rule = kind(**given)
+        except TypeError:
+            raise InputFileError(f"{talk.rule} does not go with {', '.join(given) or 'no settings'}") from None
+        if talk.bits is None:
+            return rule
+        if talk.bound is None:
+            raise InputFileError("bits need a bound: the largest message there can be")
+        return Quantised(rule, talk.bits, talk.bound)
+
+    def agent_settings(self) -> dict[str, Any]:
+        """What `Agent` takes besides its place, its weights and its model."""
+        return {
+            "rule": self.rule(),
+            "rounds": self.talk.rounds,
+            "seed": self.talk.seed,
+            "classes": tuple(self.model.classes),
+            "policy": int(self.talk.policy, 16),
+            "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
+            "absent": self.talk.absent,
+            "limits": Limits(self.limits.memory_mb << 20, self.limits.in_hand),
+        }
+
+    def transport_faults(self) -> Faults | None:
+        """Faults on purpose, if any are wanted; each agent has its own."""
+        if self.faults is None:
+            return None
+        return replace(Faults(**msgspec.structs.asdict(self.faults)), seed=self.faults.seed + self.agent.number)
+
+
+def rule_settings(rule: Rule) -> dict[str, Any]:
+    """A built-in rule as settings of `Talk`."""
+    settings: dict[str, Any] = {}
+    if isinstance(rule, Quantised):
+        settings = {"bits": rule.bits, "bound": rule.bound}
+        rule = rule.rule
+    if type(rule).__name__ not in _RULES:
+        raise InputFileError(f"{rule} is a rule of your own, which a file cannot hold: use one of {', '.join(_RULES)}")
+    named = {name: getattr(rule, name) for name in ("threshold", "patience", "confidence") if hasattr(rule, name)}
+    return {"rule": type(rule).__name__, **named, **settings}
+
+
+def read(path: Path) -> AgentFile:
+    """Read an agent's file; every mistake in it is named."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputFileError(f"{path}: {problem.strerror or problem}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise InputFileError(f"{path} is not a TOML file: {problem}") from None
+    try:
+        file = msgspec.convert(content, AgentFile)
+        _check(file)
+        file.agent_settings()
+    except (msgspec.ValidationError, CollegiumError) as problem:
+        raise InputFileError(f"{path}: {problem}") from None
+    return file
+
+
+def _check(file: AgentFile) -> None:
+    for what, text in (("network", file.agent.network), ("policy", file.talk.policy)):
+        if len(text) != 16 or any(digit not in "0123456789abcdef" for digit in text):
+            raise InputFileError(f"{what} must have 16 hexadecimal digits, got {text[:40]!r}")
+    numbers = [heard.number for heard in file.hears]
+    if len(set(numbers)) < len(numbers):
+        raise InputFileError("somebody is heard twice")
+    total = math.fsum(heard.weight for heard in file.hears)
+    if not abs(total - 1) < 1e-6 or any(not heard.weight > 0 for heard in file.hears):
+        raise InputFileError(
+            f"the weights of those it hears, itself included, must be positive and sum to 1, not {total:.6g}"
+        )
+    if len(file.model.classes) != 2:
+        raise InputFileError("classes must name the labels of -1 and +1")
+
+
+def write(file: AgentFile, about: str) -> str:
+    """The text of an agent's file."""
+    lines = [f"# {line}" for line in about.splitlines()]
+    for name, content in msgspec.to_builtins(file).items():
+        if isinstance(content, list):
+            for one in content:
+                lines += ["", f"[[{name}]]", *_settings(one)]
+        elif content:
+            lines += ["", f"[{name}]", *_settings(content)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(table: dict[str, Any]) -> list[str]:
+    return [f"{name} = {_value(value)}" for name, value in table.items() if value not in (None, "")]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")  # JSON's strings are TOML's
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)

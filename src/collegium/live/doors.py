@@ -1,0 +1,326 @@
+"""Why a neighbour is not there, and who was turned away.
+
+Zenoh says nothing to the program when a certificate is refused: the neighbour is simply missing. An agent's doorman
+finds out why, in three ways. It shakes hands itself with neighbours that stay away. It compares the certificates of
+those who came with who they should be. And, if asked, it reads what Zenoh logs when it turns somebody away.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from collegium.errors import LiveError
+from collegium.live.transport.base import Peer, Place
+
+Report = Callable[[int | None, str], None]
+
+PATIENCE = 1.0  # seconds a neighbour may be away before its door is tried
+PAUSE = 2.0  # seconds between attempts, doubled up to
+LONGEST_PAUSE = 15.0
+TIMEOUT = 1.5  # seconds for each step of an attempt
+ALERT = 0.5  # seconds to wait for a refusal: TLS 1.3 sends it after the handshake seems done
+OVERLAP = 3.0  # seconds two links may bear one name: a neighbour that restarts has two for a moment
+AGAIN = 60.0  # seconds before the same sentence about a stranger is repeated
+AT_ONCE = threading.BoundedSemaphore(8)  # doors tried at the same time
+
+
+class Away(str):
+    """A reason that is no refusal: there is nobody who could refuse."""
+
+
+class Doorman:
+    """Reports, in sentences, why neighbours are missing and who tried to come in.
+
+    Arguments:
+        place: of the agent whose door it is.
+        report: called with the neighbour's number, or None for a stranger, and a sentence; from threads of the doorman,
+            once for each new reason. `present` makes a neighbour's reason void; nothing is reported for that.
+    """
+
+    def __init__(self, place: Place, report: Report) -> None:
+        self._place = place
+        self._report = report
+        self._peers = {peer.number: peer for peer in place.neighbours}
+        self._lock = threading.Lock()
+        self._away: dict[int, threading.Event] = {}  # set when the neighbour is back
+        self._reasons: dict[int, str] = {}
+        self._strangers: dict[str, float] = {}
+        self._names: Counter[str] = Counter()  # open links by the name in the certificate
+        self._closed = False
+        self._deafen: Callable[[], None] | None = None
+
+    def start(self, overhear: bool = False) -> None:
+        """Begin: everybody is missing until `present` says otherwise.
+
+        Arguments:
+            overhear: whether to read Zenoh's log too. That takes the process's standard output, see `listen_in`, so
+                it is for a process that is one agent.
+        """
+        if overhear:
+            self._deafen = listen_in(self._overheard)
+        for number in self._peers:
+            self.missing(number)
+
+    def missing(self, number: int) -> None:
+        """The neighbour's token has gone or has not come yet."""
+        with self._lock:
+            if self._closed or number in self._away or number not in self._peers:
+                return
+            back = self._away[number] = threading.Event()
+        threading.Thread(target=self._wait, args=(number, back), name=f"door {number}", daemon=True).start()
+
+    def present(self, number: int) -> None:
+        """The neighbour's token has come."""
+        with self._lock:
+            back = self._away.pop(number, None)
+            self._reasons.pop(number, None)
+        if back is not None:
+            back.set()
+
+    def joined(self, name: str | None, address: str) -> None:
+        """A link has opened to `address`, such as `tls/10.0.0.3:7003`, whose certificate bears the name."""
+        if self._place.tls is None or name is None:
+            return
+        with self._lock:
+            self._names[name] += 1
+            twice = self._names[name] > 1
+        for peer in self._peers.values():
+            if peer.endpoint == address and peer.name != name:
+                self._tell(peer.number, _misnamed(peer, name))
+                return
+        if name == self._place.name:
+            self._stranger(f"{address} came with this agent's own certificate: is {name} running twice?")
+        elif all(peer.name != name for peer in self._peers.values()):
+            self._stranger(
+                f"{address} came with the certificate of {name}, which is no neighbour of {self._place.name}: "
+                "nothing it says gets in"
+            )
+        elif twice:
+            timer = threading.Timer(OVERLAP, self._still_twice, (name, address))
+            timer.daemon = True
+            timer.start()
+
+    def left(self, name: str | None) -> None:
+        """A link of that name has closed."""
+        if self._place.tls is not None and name is not None:
+            with self._lock:
+                self._names[name] -= 1
+
+    def close(self) -> None:
+        """End. Attempts that are under way report nothing any more."""
+        with self._lock:
+            self._closed = True
+            backs = list(self._away.values())
+            self._away.clear()
+        for back in backs:
+            back.set()
+        if self._deafen is not None:
+            self._deafen()
+            self._deafen = None
+
+    def _overheard(self, line: str) -> bool:
+        """Whether a line of Zenoh's log tells of somebody turned away; if so it is reported."""
+        found = _TURNED_AWAY.search(line)
+        if found:
+            self._stranger(
+                f"somebody who connected to {self._place.listen} was turned away: {_in_words(found.group(1))}"
+            )
+        return bool(found)
+
+    def _wait(self, number: int, back: threading.Event) -> None:
+        peer, pause, attempts = self._peers[number], PAUSE, 0
+        if back.wait(PATIENCE):
+            return
+        while True:
+            with AT_ONCE:
+                reason = try_door(self._place, peer)
+            attempts += 1
+            if reason is None and attempts > 1:
+                reason = (
+                    f"{peer.name} answers at {peer.endpoint} and its certificate is in order, but it has not joined: "
+                    f"is {self._place.name} one of its neighbours there?"
+                )
+            if reason is not None and not back.is_set():
+                self._tell(number, reason)
+            if back.wait(pause):
+                return
+            pause = min(2 * pause, LONGEST_PAUSE) if attempts > 2 else pause
+
+    def _tell(self, number: int, reason: str) -> None:
+        with self._lock:
+            if self._closed or self._reasons.get(number) == reason:
+                return
+            self._reasons[number] = reason
+        self._report(number, reason)
+
+    def _stranger(self, sentence: str) -> None:
+        now = time.monotonic()
+        kind = re.sub(r":\d+\b", "", sentence)  # the ports of a stranger who tries again and again differ
+        with self._lock:
+            for old in [one for one, when in self._strangers.items() if now - when > AGAIN]:
+                del self._strangers[old]
+            if self._closed or kind in self._strangers or len(self._strangers) >= 64:
+                return
+            self._strangers[kind] = now
+        self._report(None, sentence)
+
+    def _still_twice(self, name: str, address: str) -> None:
+        with self._lock:
+            twice = self._names[name] > 1
+        if twice:
+            self._stranger(
+                f"two processes show the certificate of {name}, the second at {address}: "
+                "stop one, or give it the certificate of its own name"
+            )
+
+
+def try_door(place: Place, peer: Peer) -> str | None:
+    """Shake hands with a neighbour as Zenoh would: a sentence on what is wrong, or None if nothing is."""
+    host, port = _address(peer.endpoint)
+    where = f"{peer.name} at {peer.endpoint}"
+    try:
+        connection = socket.create_connection((host, port), TIMEOUT)
+    except ConnectionRefusedError:
+        return Away(f"nobody listens for {where}: is it running?")
+    except TimeoutError:
+        return Away(f"{where} cannot be reached: no answer within {TIMEOUT:g} s")
+    except OSError as problem:
+        return Away(f"{where} cannot be reached: {problem.strerror or problem}")
+    with connection:
+        connection.settimeout(TIMEOUT)
+        if place.tls is None:
+            return _try_without(connection, where)
+        try:
+            context = ssl.create_default_context(cafile=str(place.tls.ca))
+            context.load_cert_chain(place.tls.certificate, place.tls.key)
+        except (OSError, ssl.SSLError) as problem:
+            return f"this agent's own certificate cannot be used: {problem.strerror or problem}"
+        context.check_hostname = False  # compared below, after the name of the agent
+        return _try_with(context, connection, peer, host)
+
+
+def _try_with(context: ssl.SSLContext, connection: socket.socket, peer: Peer, host: str) -> str | None:
+    where = f"{peer.name} at {peer.endpoint}"
+    try:
+        with context.wrap_socket(connection, server_hostname=host) as link:
+            shown: Any = link.getpeercert()
+            subject = [pair for part in shown["subject"] for pair in part]
+            name = next((value for kind, value in subject if kind == "commonName"), "")
+            if name != peer.name:
+                return _misnamed(peer, name)
+            hosts = [value for _, value in shown.get("subjectAltName", ())]
+            if host not in hosts:
+                return (
+                    f"the certificate of {where} is for the hosts {', '.join(hosts)}, not for {host}: issue a new one"
+                )
+            link.settimeout(ALERT)
+            try:
+                answer = link.recv(1)
+            except TimeoutError:
+                return None
+            return None if answer else f"{where} closed the connection: does it take this agent's certificate?"
+    except ssl.SSLCertVerificationError as problem:
+        return f"the certificate of {where} {_verdict(problem)}"
+    except TimeoutError:
+        return Away(
+            f"{where} takes connections but does not answer: it is stopped, overloaded or runs without certificates"
+        )
+    except ssl.SSLError as problem:
+        reason = (problem.reason or str(problem)).lower().replace("_", " ")
+        if "alert" in reason:
+            return f"{where} refuses this agent's certificate ({reason}): are both of the same network?"
+        return f"{where} does not speak TLS as expected ({reason}): does it run without certificates?"
+    except OSError as problem:
+        return f"{where} broke off the handshake: {problem.strerror or problem}"
+
+
+def _try_without(connection: socket.socket, where: str) -> str | None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with context.wrap_socket(connection):
+            return f"{where} wants certificates, and this agent has none: give it its own, or run all without"
+    except (OSError, ssl.SSLError):
+        return None  # no TLS there: as it should be, without certificates
+
+
+def _verdict(problem: ssl.SSLCertVerificationError) -> str:
+    if problem.verify_code in (2, 7, 18, 19, 20, 21):  # issuer unknown, signature wrong, self-signed
+        return "was signed by another authority than this network's"
+    if problem.verify_code in (9, 10):
+        return f"is not valid now ({problem.verify_message}): issue a new one, or set the clocks right"
+    return f"is not accepted: {problem.verify_message}"
+
+
+def _misnamed(peer: Peer, name: str) -> str:
+    shown = f"the certificate of {name}" if name else "a certificate without a name"
+    return f"whoever listens for {peer.name} at {peer.endpoint} shows {shown}, not that of {peer.name}"
+
+
+def _address(endpoint: str) -> tuple[str, int]:
+    found = re.fullmatch(r"\w+/\[?([^\]?#]+?)\]?:(\d+)(?:[?#].*)?", endpoint)
+    if not found:
+        raise LiveError(f"an endpoint must look like tls/10.0.0.3:7003; got {endpoint!r}")
+    return found.group(1), int(found.group(2))
+
+
+_TURNED_AWAY = re.compile(r"zenoh_link_tls::unicast: (.*)\. Hint: increase the system open file limit")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_WORDS = (
+    ("sent no certificates", "it showed no certificate"),
+    ("UnknownIssuer", "its certificate was signed by another authority"),
+    ("BadSignature", "its certificate was signed by another authority"),
+    ("Expired", "its certificate has expired"),
+    ("NotValidYet", "its certificate is not valid yet"),
+    ("received fatal alert", "it does not take this agent's certificate"),
+    ("corrupt message", "it does not speak TLS"),
+)
+
+
+def _in_words(text: str) -> str:
+    return next((f"{words} ({text})" for sign, words in _WORDS if sign in text), text)
+
+
+def listen_in(heard: Callable[[str], bool]) -> Callable[[], None]:
+    """Give the lines Zenoh logs in this process to a function; what it does not want goes where it went before.
+
+    Zenoh logs to the standard output of the process and to nothing else. So a pipe takes its place, and a thread passes
+    on whatever is not Zenoh's. For a process that is one agent, once, before its first session; returns the undoing.
+    """
+    import zenoh
+
+    sys.stdout.flush()
+    real = os.dup(1)
+    reading, writing = os.pipe()
+    os.dup2(writing, 1)
+    os.close(writing)
+    zenoh.init_log_from_env_or("error,zenoh_link_tls=warn")
+    thread = threading.Thread(target=_pass_on, args=(reading, real, heard), name="zenoh's log", daemon=True)
+    thread.start()
+    return partial(_undo, real, thread)
+
+
+def _pass_on(reading: int, real: int, heard: Callable[[str], bool]) -> None:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0, closefd=False) as onward:
+        for line in lines:
+            if b"zenoh" in line and heard(_COLOURS.sub("", line.decode(errors="replace"))):
+                continue
+            onward.write(line)
+
+
+def _undo(real: int, thread: threading.Thread) -> None:
+    sys.stdout.flush()
+    os.dup2(real, 1)  # the pipe's last writing end: the thread comes to its end
+    thread.join(1.0)
+    os.close(real)

@@ -1,0 +1,208 @@
+"""`collegium live init`: a network as a folder, one set of files per agent, and a note of what goes to which host."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collegium.errors import LiveError, PolicyError
+from collegium.live import config, keys, model
+from collegium.live.config import AgentFile, Heard, Hearer, Model, Port, Secrets, Talk, Wait, Who
+from collegium.live.peers import Deadlines
+from collegium.policy import Policy
+from collegium.protocol import DeGroot, Rule
+from collegium.team import Team
+from collegium.team_files.folder import new_folder
+
+TOKEN = "token"
+"""The file with the token that ports reachable from other machines ask for."""
+_LOOPBACK = "127.0.0.1"
+_DEADLINES = Deadlines()
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What may be chosen about a network."""
+
+    hosts: Sequence[str] = (_LOOPBACK,)
+    """One for each agent, or fewer: then they are used in turn."""
+    rounds: int = 20
+    rule: Rule = DeGroot()
+    seed: int = 0
+    port: int = 7400
+    """Agent k listens to its neighbours on this + k; 0 looks for free ports of this machine."""
+    http_port: int = 8400
+    """And to its users on this + k; 0 looks for free ones."""
+    tls: bool = True
+    deadlines: Deadlines = _DEADLINES
+    absent: str = "renormalise"
+    faults: config.Fault | None = None
+
+
+def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wishes | None = None) -> list[Path]:
+    """Write the network's folder, whole or not at all; the agents' files. Without a team, agents are given scores."""
+    out, wishes = Path(out), wishes or Wishes()
+    K = policy.size
+    if team is not None and len(team.agents) != K:
+        raise PolicyError(f"the team has {len(team.agents)} agents and the network {K}: choose a topology of that size")
+    names = [str(name) for name, _ in team.agents] if team is not None else [f"agent-{k}" for k in range(K)]
+    for name in names:
+        keys.check_name(name)
+    hosts = [_host(wishes.hosts[k % len(wishes.hosts)]) for k in range(K)]
+    ports = _ports(wishes.port, hosts)
+    http_ports = _ports(wishes.http_port, hosts)
+    taken = [(hosts[k], port) for k in range(K) for port in (ports[k], http_ports[k])]
+    if len(set(taken)) < len(taken):
+        raise LiveError(
+            "the ports for neighbours and those for users overlap: choose --port and --http-port further apart"
+        )
+    network = secrets.token_hex(8)
+    talk = _talk(policy, wishes)
+    token = secrets.token_urlsafe(24) if any(map(_is_public, hosts)) else None
+    endpoints = [f"{'tls' if wishes.tls else 'tcp'}/{_bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
+    graph = policy.graph
+    hears = [
+        [
+            Heard(int(l), names[l], float(weight), "" if l == k else endpoints[l])
+            for l, weight in zip(
+                graph.neighbours(k), policy.weights[graph.indptr[k] : graph.indptr[k + 1]], strict=True
+            )
+        ]
+        for k in range(K)
+    ]
+    with new_folder(out) as folder:
+        authority = keys.create_authority(folder, network) if wishes.tls else None
+        for k in range(K):
+            stem = f"agent-{k}"
+            secret = None
+            if authority is not None:
+                tls = keys.issue(authority, folder, names[k], [hosts[k]])
+                tls.certificate.rename(folder / f"{stem}.pem")
+                tls.key.rename(folder / f"{stem}.key")
+                secret = Secrets("ca.pem", f"{stem}.pem", f"{stem}.key")
+            public = _is_public(hosts[k])
+            file = AgentFile(
+                Who(names[k], k, network, endpoints[k]),
+                talk,
+                hears[k],
+                [
+                    Hearer(j, names[j], endpoints[j])
+                    for j in range(K)
+                    if j != k and any(h.number == k for h in hears[j])
+                ],
+                Model([-1, 1]) if team is None else _model(team, k, folder, stem),
+                Port(
+                    hosts[k],
+                    http_ports[k],
+                    hashlib.sha256(token.encode()).hexdigest() if token and public else None,
+                    https=public and wishes.tls,
+                ),
+                secret,
+                Wait(wishes.deadlines.longest, wishes.deadlines.least, wishes.deadlines.view),
+                faults=wishes.faults,
+            )
+            about = f"{names[k]}: agent {k} of {K} in network {network}.\nRun it with: collegium live agent {stem}.toml"
+            (folder / f"{stem}.toml").write_text(config.write(file, about), encoding="utf-8")
+        if token:
+            with open(folder / TOKEN, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as written:
+                written.write(token + "\n")
+        (folder / "README.md").write_text(_readme(folder, names, hosts, network, bool(token), wishes), encoding="utf-8")
+    return [out / f"agent-{k}.toml" for k in range(K)]
+
+
+def _talk(policy: Policy, wishes: Wishes) -> Talk:
+    settings = config.rule_settings(wishes.rule)
+    graph = policy.graph
+    agreed: dict[str, Any] = {
+        **settings, "rounds": wishes.rounds, "seed": wishes.seed, "absent": wishes.absent, "agents": policy.size,
+        "heard": graph.indices.tolist(), "starts": graph.indptr.tolist(),
+        "weights": [float(weight).hex() for weight in policy.weights],
+    }  # fmt: skip
+    digest = hashlib.blake2b(json.dumps(agreed, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return Talk(digest, wishes.rounds, wishes.seed, absent=wishes.absent, **settings)  # type: ignore[arg-type]
+
+
+def _model(team: Team, k: int, folder: Path, stem: str) -> Model:
+    return Model(
+        [_plain(label) for label in team.classes_],
+        model.write(team, k, folder, stem),
+        float(team.temperature_[k]),
+        float(team.center_[k]),
+        bool(team.bounded),
+    )
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _host(host: str) -> str:
+    host = host.strip()
+    if not host or any(sign in host for sign in "/ @"):
+        raise LiveError(f"a host is a name or an address, such as 10.0.0.3; got {host!r}")
+    return host
+
+
+def _is_public(host: str) -> bool:
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _ports(first: int, hosts: list[str]) -> list[int]:
+    if first:
+        if not 1 <= first <= 65535 - len(hosts):
+            raise LiveError(f"ports {first} to {first + len(hosts) - 1} are not all between 1 and 65535")
+        return [first + k for k in range(len(hosts))]
+    ports = []
+    with ExitStack() as held:
+        for host in hosts:
+            taken = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
+            try:
+                taken.bind((host, 0))
+            except OSError as problem:
+                raise LiveError(
+                    f"free ports can be found on this machine only, not on {host}: give --port and --http-port "
+                    f"({problem.strerror or problem})"
+                ) from None
+            ports.append(int(taken.getsockname()[1]))
+    return ports
+
+
+def _readme(folder: Path, names: list[str], hosts: list[str], network: str, has_token: bool, wishes: Wishes) -> str:
+    lines = [
+        f"# Network {network}: {len(names)} agents, {wishes.rounds} rounds of {wishes.rule}",
+        "",
+        "Copy to each host the files of its agents, keys readable by their owner only, and run there",
+        "`collegium live agent agent-K.toml` for each. All on this machine: `collegium live up` with this folder.",
+        "",
+        "| host | agent | files |",
+        "| --- | --- | --- |",
+    ]
+    for k, (name, host) in enumerate(zip(names, hosts, strict=True)):
+        files = sorted(path.name for path in folder.glob(f"agent-{k}[.-]*"))
+        shared = ["ca.pem"] if wishes.tls else []
+        lines.append(f"| {host} | {name} | {', '.join(f'`{file}`' for file in [*files, *shared])} |")
+    lines.append("")
+    if wishes.tls:
+        lines.append("`ca.key` goes to no host: whoever has it can make certificates for this network.")
+    if has_token:
+        lines.append(f"`{TOKEN}` is what clients send as bearer token; agents know only its hash.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,449 @@
+"""Request bodies at the door: items with their names and views or scores, or one sentence that says what is wrong.
+
+JSON for one item or many, NPY for arrays, PNG and JPEG for pictures. Nothing is unpickled, no name is ever a path, and
+what a header promises is compared with what came before any of it is believed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from numpy.typing import NDArray
+
+from collegium.errors import LiveError
+
+Name = int | str
+Doubles = NDArray[np.float64]
+
+LARGEST_NUMBER = 2**64 - 1
+LONGEST_NAME = 200
+NO_NAME = "\x00-\x1f\x7f-\x9f\u2028\u2029"
+"""Characters no name may have: control characters and line ends."""
+JSON, NPY, PNG, JPEG = "application/json", "application/x-npy", "image/png", "image/jpeg"
+_DEEPEST_VIEW = 4
+_LONGEST_HEADER = 4096
+_UNPRINTED = re.compile(f"[{NO_NAME}]")
+_OPENING = re.compile(rb"[ \t\r\n\[]*+")
+
+
+class Refusal(LiveError):
+    """A request that cannot be done, with the HTTP status that says so."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        # What is quoted from a request must not reach a terminal or a log as it came.
+        sentence = sentence[:600]
+        if not sentence.isprintable():
+            sentence = "".join(c if c.isprintable() else "?" for c in sentence)
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most one request may bring."""
+
+    items: int = 10_000
+    bytes: int = 8 << 20
+    json: int = 2 << 20
+    """Bytes of JSON, which takes up to 25 times its size in memory while it is read; an array takes twice its size."""
+    pixels: int = 4_000_000
+
+    def of(self, kind: str) -> int:
+        """Bytes of a body of this kind."""
+        return min(self.json, self.bytes) if kind == JSON else self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items as they came: scores or views, one per name."""
+
+    names: list[Name]
+    scores: Doubles | None = None
+    views: NDArray[Any] | None = None
+    trace: bool = False
+    """Whether the answer should tell every round."""
+    wait: bool = True
+    """Whether the answer should wait for the decision."""
+    alone: bool = False
+    """One item, to be answered by one outcome and not a list."""
+
+
+def parse(content_type: str, query: bytes, body: bytes, limits: Limits) -> Batch:
+    """The items in a request, or `Refusal`."""
+    kind = check_kind(content_type)
+    if kind == JSON:
+        return _from_json(query, body, limits)
+    if kind == NPY:
+        return _from_npy(query, body, limits)
+    return _from_image(kind, query, body, limits)
+
+
+def check_kind(content_type: str) -> str:
+    """The kind of body a Content-Type names, if it is one of ours."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in (JSON, NPY, PNG, JPEG):
+        given = f"got {ascii(kind)[:60]}" if kind else "none was given"
+        raise Refusal(415, f"the Content-Type must be {JSON}, {NPY}, {PNG} or {JPEG}; {given}")
+    return kind
+
+
+def parse_name(text: str) -> Name:
+    """A name as it stands in an address: digits alone are a whole number, anything else is a string."""
+    if not 1 <= len(text) <= LONGEST_NAME:
+        raise Refusal(422, f"an id has 1 to {LONGEST_NAME} characters; this one has {len(text)}")
+    if _UNPRINTED.search(text) or not _is_text(text):
+        raise Refusal(422, f"an id has no control characters, line ends or broken characters; got {ascii(text)[:80]}")
+    return _normal(text)
+
+
+# -- JSON
+
+_Id = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+
+
+_NOTHING = Raw()
+
+
+class _Item(Struct, forbid_unknown_fields=True, gc=False):
+    id: _Id
+    score: float | UnsetType = UNSET
+    view: Raw = _NOTHING
+
+
+class _Body(Struct, forbid_unknown_fields=True):
+    id: _Id | UnsetType = UNSET
+    score: float | UnsetType = UNSET
+    view: Raw = _NOTHING
+    items: list[_Item] | UnsetType = UNSET
+    ids: list[_Id] | UnsetType = UNSET
+    scores: list[float] | UnsetType = UNSET
+    views: Raw = _NOTHING
+    trace: bool = False
+    wait: bool = True
+
+
+_decoder = msgspec.json.Decoder(_Body)
+_FORMS = (
+    'an item is {"id": …, "score": …} or {"id": …, "view": […]}, and many are {"items": […]}, '
+    '{"ids": […], "scores": […]} or {"ids": […], "views": […]}'
+)
+
+
+def _from_json(query: bytes, body: bytes, limits: Limits) -> Batch:
+    options = options_of(query, ("trace", "wait"))
+    given: _Body = _decoded(_decoder, body, "the body")
+    trace = switch(options, "trace", given.trace)
+    wait = switch(options, "wait", given.wait)
+    forms = (given.id is not UNSET, given.items is not UNSET, given.ids is not UNSET)
+    if forms == (True, False, False):
+        alone = _Item(given.id, given.score, given.view)  # type: ignore[arg-type]
+        _no_more(given.scores is UNSET and given.views is _NOTHING)
+        names, scores, views = _from_items([alone], limits)
+    elif forms == (False, True, False):
+        _no_more(given.score is UNSET and given.scores is UNSET and given.view is _NOTHING and given.views is _NOTHING)
+        names, scores, views = _from_items(given.items, limits)  # type: ignore[arg-type]
+    elif forms == (False, False, True):
+        _no_more(given.score is UNSET and given.view is _NOTHING)
+        names = _check_names(given.ids, limits)  # type: ignore[arg-type]
+        scores, views = _from_columns(given.scores, given.views, len(names))
+    else:
+        raise Refusal(422, _FORMS)
+    return Batch(names, scores, views, trace, wait, alone=forms[0])
+
+
+def _from_items(items: list[_Item], limits: Limits) -> tuple[list[Name], Doubles | None, NDArray[Any] | None]:
+    names = _check_names([item.id for item in items], limits)
+    scores = [item.score for item in items]
+    unseen = [item.view is _NOTHING for item in items]
+    if UNSET not in scores and all(unseen):
+        return names, np.array(scores, np.float64), None
+    if all(score is UNSET for score in scores) and not any(unseen):
+        views = [_numbers(item.view, f"the view of item {item.id!r:.60}", _DEEPEST_VIEW) for item in items]
+        if any(view.shape != views[0].shape for view in views):
+            other = next(k for k, view in enumerate(views) if view.shape != views[0].shape)
+            raise Refusal(
+                422,
+                f"all views must have the same shape: item 0 has {views[0].shape}, item {other} {views[other].shape}",
+            )
+        return names, None, np.stack(views)
+    raise Refusal(422, "each item needs a score or a view, and all items of one request the same of the two")
+
+
+def _from_columns(
+    scores: list[float] | UnsetType, views: Raw, n: int
+) -> tuple[Doubles | None, NDArray[np.float64] | None]:
+    if (scores is UNSET) == (views is _NOTHING):
+        raise Refusal(422, '"ids" needs "scores" or "views" beside it, and not both')
+    if not isinstance(scores, UnsetType):
+        _check_count("scores", len(scores), n)
+        return np.array(scores, np.float64), None
+    values = _numbers(views, "views", _DEEPEST_VIEW + 1)
+    _check_count("views", len(values), n)
+    if values.ndim < 2:
+        raise Refusal(422, "views must be a list of lists: one list of numbers for each item")
+    return None, values
+
+
+def _no_more(alone: bool) -> None:
+    if not alone:
+        raise Refusal(422, f"the body mixes two forms: {_FORMS}")
+
+
+@cache
+def _nested(depth: int) -> msgspec.json.Decoder[Any]:
+    kind: Any = float
+    for _ in range(depth):
+        kind = list[kind]
+    return msgspec.json.Decoder(kind)
+
+
+def _numbers(raw: Raw, what: str, deepest: int) -> Doubles:
+    """Nested lists of numbers as an array; how deep they are nested is read from how they begin."""
+    text = bytes(raw)
+    depth = _OPENING.match(text)[0].count(b"[")  # type: ignore[index]
+    if not 1 <= depth <= deepest:
+        raise Refusal(422, f"{what} must be a list of numbers, nested at most {deepest} deep")
+    try:
+        values = np.array(_decoded(_nested(depth), text, what), np.float64)
+    except (ValueError, TypeError):  # a Refusal is neither
+        raise Refusal(422, f"{what}: all lists at one depth must have the same length") from None
+    if not values.size:
+        raise Refusal(422, f"{what} must not be empty")
+    return values
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str) -> Any:
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as problem:
+        raise Refusal(422, _sentence(str(problem), what)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise Refusal(400, f"{what} is not JSON: {problem}") from None
+    except RecursionError:
+        raise Refusal(400, f"{what} is nested too deep") from None
+
+
+def _sentence(message: str, what: str) -> str:
+    """What msgspec says ("Expected `float`, got `str` - at `$.items[3].score`"), in our words."""
+    fact, _, place = message.partition(" - at ")
+    place = place.strip("`").removeprefix("$").removeprefix(".")
+    fact = fact[:1].lower() + fact[1:].replace("`", "").replace(" | ", " or ")
+    hint = ""
+    if place.endswith("id") or place.startswith("ids"):
+        hint = f": an id is a whole number from 0 to {LARGEST_NUMBER} or a string of 1 to {LONGEST_NAME} characters"
+    elif "unknown field" in fact or "missing" in fact:
+        hint = f": {_FORMS}"
+    return f"{f'{what}, at {place}' if place else what}: {fact}{hint}"
+
+
+# -- NPY
+
+_PAIR = r"'(?P<{0}>descr|fortran_order|shape)'\s*+:\s*+(?P<{0}_is>'[^'\\]{{1,16}}'|True|False|\([0-9,\s]{{0,200}}+\))"
+_HEADER = re.compile(
+    r"\{\s*+" + r"\s*+,\s*+".join(_PAIR.format(name) for name in "abc") + r"\s*+(?:,\s*+)?\}\s*+", re.ASCII
+)
+_DTYPE = re.compile(r"'(?:[<>=]?(f[248]|[iu][248])|[|<>=]?(b1|i1|u1))'")
+_SHAPE = re.compile(r"\(\s*+(?:[0-9]{1,12}\s*+(?:,\s*+|(?=\)))){0,8}\)")
+
+
+def _from_npy(query: bytes, body: bytes, limits: Limits) -> Batch:
+    options = options_of(query, ("id", "ids", "first", "scores", "trace", "wait"))
+    given = [key for key in ("id", "ids", "first") if key in options]
+    if len(given) != 1:
+        raise Refusal(422, "name the items of an NPY body by one of ?id=…, ?ids=a,b,c and ?first=100 in the address")
+    values = _npy(body)
+    if values.dtype.kind == "f" and not bool(np.isfinite(values).all()):
+        raise Refusal(422, "the array has NaN or infinite numbers: leave out what an agent has not seen")
+    scored = switch(options, "scores", False)
+    alone = given == ["id"]
+    if alone:
+        values = values.reshape(1) if scored and values.size == 1 else values[None]
+    elif not values.ndim:
+        raise Refusal(422, "the array's first axis must be the items; this array is a single number")
+    names = _check_names(_query_names(options, len(values), limits), limits)
+    _check_count("the array's first axis", len(values), len(names))
+    trace, wait = switch(options, "trace", False), switch(options, "wait", True)
+    if scored:
+        if values.ndim != 1:
+            raise Refusal(422, f"scores are one number per item; the array has shape {values.shape}")
+        return Batch(names, values.astype(np.float64), None, trace, wait, alone)
+    if values.ndim < 2:
+        raise Refusal(422, "a view is more than one number; for numbers already computed, say &scores=1 in the address")
+    return Batch(names, None, values, trace, wait, alone)
+
+
+def _query_names(options: dict[str, str], n: int, limits: Limits) -> Sequence[Name]:
+    if "id" in options:
+        return [parse_name(options["id"])]
+    if "ids" in options:
+        if options["ids"].count(",") >= limits.items:
+            raise _too_many(options["ids"].count(",") + 1, limits)
+        return [parse_name(text) for text in options["ids"].split(",")]
+    first = parse_name(options["first"])
+    if isinstance(first, str):
+        raise Refusal(422, f"first must be a whole number from 0 to {LARGEST_NUMBER}; got {first[:60]!r}")
+    return range(first, first + n)
+
+
+def _npy(body: bytes) -> NDArray[Any]:
+    """The array in an NPY file, if its header agrees with its length; never an object, so never pickle."""
+    if body[:6] != b"\x93NUMPY" or len(body) < 10 or body[6:8] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
+        raise Refusal(400, "the body is not an NPY file: it must begin as numpy.save writes it")
+    width = 2 if body[6] == 1 else 4
+    start = 8 + width
+    stop = start + int.from_bytes(body[8:start], "little")
+    if stop - start > _LONGEST_HEADER or stop > len(body):
+        raise Refusal(400, "the NPY header is cut off or longer than any that numpy.save writes for numbers")
+    header = _HEADER.fullmatch(body[start:stop].decode("latin-1"))
+    fields = {header[key]: header[f"{key}_is"] for key in "abc"} if header else {}
+    kind = fields.get("descr", "")
+    size = fields.get("shape", "")
+    order = fields.get("fortran_order", "")
+    if len(fields) != 3 or not kind.startswith("'") or not _SHAPE.fullmatch(size) or order not in ("True", "False"):
+        raise Refusal(400, "the NPY header does not name a type, an order and a shape of at most 8 axes")
+    if not _DTYPE.fullmatch(kind):
+        raise Refusal(422, f"the array must hold real numbers (float, int, uint or bool), not {kind}: convert it first")
+    dtype = np.dtype(kind.strip("'"))
+    shape = tuple(int(axis) for axis in re.findall(r"[0-9]+", size))
+    count = math.prod(shape)
+    if len(body) - stop != count * dtype.itemsize:
+        raise Refusal(
+            400, f"the NPY header promises {count * dtype.itemsize} bytes of numbers, but {len(body) - stop} came"
+        )
+    if not count:
+        raise Refusal(422, f"the array is empty: its shape is {shape}")
+    flat = np.frombuffer(body, dtype, count, stop).astype(dtype.newbyteorder("="))
+    if dtype.kind == "b":  # any byte may have come; only 0 is False
+        flat = flat.view(np.uint8) != 0
+    return flat.reshape(shape, order="F" if order == "True" else "C")
+
+
+# -- pictures
+
+
+def _from_image(kind: str, query: bytes, body: bytes, limits: Limits) -> Batch:
+    options = options_of(query, ("id", "trace", "wait"))
+    if "id" not in options:
+        raise Refusal(422, "name the item of a picture by ?id=… in the address")
+    name = parse_name(options["id"])
+    trace, wait = switch(options, "trace", False), switch(options, "wait", True)
+    return Batch([name], None, _picture(kind, body, limits)[None], trace, wait, alone=True)
+
+
+def _picture(kind: str, body: bytes, limits: Limits) -> NDArray[Any]:
+    """Grey as (height, width), colour as (height, width, 3); the size is looked at before any pixel is decoded."""
+    from PIL import Image
+
+    form = "PNG" if kind == PNG else "JPEG"
+    try:
+        with Image.open(io.BytesIO(body), formats=[form]) as image:
+            if image.width * image.height > limits.pixels:
+                raise _too_large(f"{image.width} × {image.height}", limits)
+            if image.mode in ("I;16", "I"):  # a PNG of 16 bits a pixel
+                return np.array(image).astype(np.uint16)
+            return np.array(image.convert("L" if image.mode in ("1", "L", "LA") else "RGB"))
+    except Refusal:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise _too_large("many more", limits) from None
+    except Exception:  # a decoder fed with damaged bytes may raise nearly anything
+        raise Refusal(400, f"the picture cannot be read: it is damaged, or no {form}") from None
+
+
+def _too_large(size: str, limits: Limits) -> Refusal:
+    return Refusal(413, f"the picture has {size} pixels; it may have {limits.pixels}: make it smaller")
+
+
+# -- names and options
+
+
+def _check_names(names: Sequence[Name], limits: Limits) -> list[Name]:
+    """All names, whole numbers where they are digits alone, if they are allowed and different."""
+    if not names:
+        raise Refusal(422, "there are no items in the request")
+    if len(names) > limits.items:
+        raise _too_many(len(names), limits)
+    listed = list(names)
+    words = [name for name in listed if type(name) is str]
+    if words:
+        if _UNPRINTED.search("".join(words)):
+            for word in words:
+                parse_name(word)
+        listed = [_normal(name) if isinstance(name, str) else name for name in listed]
+    largest = max((name for name in listed if type(name) is int), default=0) if words else max(listed)
+    if largest > LARGEST_NUMBER:  # type: ignore[operator]
+        raise Refusal(422, f"an id that is a number is at most {LARGEST_NUMBER}; got {largest}")
+    if len(set(listed)) != len(listed):
+        seen: set[Name] = set()
+        twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Refusal(422, f"the ids of one request must all be different; {twice!r:.80} is there twice")
+    return listed
+
+
+def _normal(name: str) -> Name:
+    """ "12" is the item 12, however it is sent: an address cannot tell the two apart."""
+    if name.isdecimal() and name.isascii() and (name[0] != "0" or name == "0") and int(name) <= LARGEST_NUMBER:
+        return int(name)
+    return name
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _too_many(n: int, limits: Limits) -> Refusal:
+    return Refusal(413, f"{n} items are too many for one request; send at most {limits.items} at a time")
+
+
+def _check_count(what: str, came: int, n: int) -> None:
+    if came != n:
+        raise Refusal(422, f"there are {n} ids, but the length of {what} is {came}: one for each item")
+
+
+def options_of(query: bytes, allowed: Collection[str]) -> dict[str, str]:
+    """What stands behind the question mark of an address, each option at most once and only those allowed."""
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(query),
+            errors="strict",
+            max_num_fields=20,
+        )
+    except ValueError:
+        raise Refusal(422, "the options in the address must have the form ?name=value&name=value") from None
+    options = dict(pairs)
+    if len(options) < len(pairs):
+        raise Refusal(422, "an option stands twice in the address")
+    for name in options:
+        if name not in allowed:
+            raise Refusal(
+                422, f"unknown option {ascii(name)[:60]} in the address; possible: {', '.join(allowed) or 'none'}"
+            )
+    return options
+
+
+def switch(options: dict[str, str], name: str, default: bool) -> bool:
+    """An option that is on or off."""
+    given = options.get(name)
+    if given is None:
+        return default
+    if given in ("1", "true"):
+        return True
+    if given in ("0", "false"):
+        return False
+    raise Refusal(422, f"{name} in the address must be 1 or 0 (or true or false); got {ascii(given)[:60]}")

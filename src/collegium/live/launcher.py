@@ -1,0 +1,194 @@
+"""All agents of a folder on this machine: start them, look at them, end them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collegium.errors import InputFileError, LiveError
+from collegium.live import config
+from collegium.live.client import Client
+from collegium.live.folder import TOKEN
+
+_RUN = "run"
+
+
+@dataclass(frozen=True)
+class Member:
+    """An agent of a folder."""
+
+    path: Path
+    file: config.AgentFile
+
+    @property
+    def log(self) -> Path:
+        """Where its process writes what it has to say."""
+        return self._beside(".log")
+
+    @property
+    def pid(self) -> int | None:
+        """Its process on this machine, if it runs."""
+        try:
+            note = json.loads(self._beside(".pid").read_text())
+        except (OSError, ValueError):
+            return None
+        # A number may be in use again after a restart of the machine: the time the process began tells it apart.
+        return int(note["pid"]) if _began(int(note["pid"])) == note["began"] else None
+
+    def client(self, timeout: float = 30.0) -> Client:
+        """A client of its port."""
+        port, folder = self.file.http, self.path.parent
+        token = None
+        if port.token_sha256:
+            try:
+                token = (folder / TOKEN).read_text().strip()
+            except OSError:
+                raise InputFileError(f"{folder / TOKEN} is missing: {self.file.agent.name} asks for a token") from None
+        if not port.https:
+            return Client(f"http://{_shown(port.host)}:{port.port}", token, timeout=timeout)
+        assert self.file.tls is not None
+        mine = (folder / self.file.tls.certificate, folder / self.file.tls.key) if port.client_certificates else None
+        url = f"https://{_shown(port.host)}:{port.port}"
+        return Client(url, token, ca=folder / self.file.tls.ca, certificate=mine, timeout=timeout)
+
+    def start(self) -> int:
+        """Start its process, apart from this one; its number."""
+        self.log.parent.mkdir(exist_ok=True)
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "collegium.live", str(self.path)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        note = {"pid": process.pid, "began": _began(process.pid)}
+        self._beside(".pid").write_text(json.dumps(note))
+        _children[process.pid] = process
+        return process.pid
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        try:
+            lines = self.log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1] if lines else ""
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.parent / _RUN / f"{self.path.stem}{ending}"
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def members(folder: str | Path) -> list[Member]:
+    """The agents of a folder, by number."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputFileError(f"{folder}: no such folder; collegium live init makes one")
+    paths = sorted(folder.glob("agent-*.toml"), key=lambda path: (len(path.name), path.name))
+    if not paths:
+        raise InputFileError(f"{folder} has no agent-*.toml in it: it is not a network that collegium live init made")
+    return [Member(path.resolve(), config.read(path)) for path in paths]
+
+
+def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
+    """Start every agent that does not run yet and wait until all of them have met their neighbours."""
+    network = members(folder)
+    started = [member for member in network if member.pid is None]
+    for member in started:
+        member.start()
+    end = time.monotonic() + wait
+    for member in network:
+        with member.client() as client:
+            while not client.ready(0.2):
+                if _has_ended(member):
+                    words = member.last_words().removeprefix("collegium: ")
+                    _stop(started)
+                    raise LiveError(f"{member.file.agent.name} ended at once: {words or 'it left no words'}")
+                if time.monotonic() > end:
+                    raise LiveError(
+                        f"{member.file.agent.name} is not ready after {wait:g} s ({_why(client)}): see {member.log}, "
+                        f"and collegium live status {folder}"
+                    )
+    return network
+
+
+def down(folder: str | Path, wait: float = 20.0) -> int:
+    """End the agents of a folder that run on this machine; how many there were."""
+    running = [member for member in members(folder) if member.pid is not None]
+    _stop(running, wait)
+    return len(running)
+
+
+def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]]:
+    """What every agent says of itself, or why it says nothing."""
+    for member in members(folder):
+        try:
+            with member.client(timeout=3.0) as client:
+                yield member, client.status()
+        except LiveError as problem:
+            yield member, str(problem)
+
+
+def _stop(network: list[Member], wait: float = 20.0) -> None:
+    left = {member.pid: member for member in network}
+    left.pop(None, None)
+    for number in left:
+        _kill(number, signal.SIGTERM)
+    end = time.monotonic() + wait
+    while left and time.monotonic() < end:
+        left = {number: member for number, member in left.items() if not _has_ended(member)}
+        time.sleep(0.02)
+    for number in left:
+        _kill(number, signal.SIGKILL)
+        if number in _children:
+            _children[number].wait()
+    _reap()
+    for member in network:
+        member._beside(".pid").unlink(missing_ok=True)
+
+
+def _kill(number: int | None, which: signal.Signals) -> None:
+    if number is not None:
+        with suppress(ProcessLookupError):
+            os.kill(number, which)
+
+
+def _has_ended(member: Member) -> bool:
+    _reap()
+    return member.pid is None
+
+
+def _reap() -> None:
+    """Take leave of processes this one started that have ended."""
+    for number, child in list(_children.items()):
+        if child.poll() is not None:
+            del _children[number]
+
+
+def _began(number: int) -> str | None:
+    """When a process began, in the kernel's ticks; None if there is no such process, or only its remains."""
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _why(client: Client) -> str:
+    try:
+        return str(client.status()["why_not"])
+    except LiveError:
+        return "it does not answer"
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

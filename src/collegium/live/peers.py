@@ -1,0 +1,131 @@
+"""What an agent knows of a neighbour: whether it is there, how quickly it answers, what of it was refused."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.arguments import real_number
+from collegium.errors import LiveError
+from collegium.live.transport.base import Peer
+from collegium.randomness import U64
+
+Rows = NDArray[np.intp]
+_ASKED = 8.5  # deadlines, one question each: with a fifth of all frames lost, eight without answer are rare
+_REMEMBERED = 1 << 17  # items in the lists remembered of one neighbour; a sender counts on half of it
+
+
+class State(StrEnum):
+    """How it is with a neighbour."""
+
+    UP = "up"
+    LATE = "late"
+    """It is there, but its word was not waited for to the end in some round lately."""
+    SILENT = "silent"
+    """It is gone or does not answer: nobody waits for it until it is heard again."""
+    REFUSED = "refused"
+    """It is there and cannot be talked to: a certificate, or frames of another network."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """How long to wait, in seconds."""
+
+    longest: float = 2.0
+    """For a neighbour's word in one round, at most, however slow it has been so far."""
+    least: float = 0.25
+    """Nobody is asked or given up on before this, so that a moment's pause of a busy machine is none."""
+    view: float = 1.0
+    """For this agent's own view of an item it has heard of; then it takes part from zero."""
+
+    def __post_init__(self) -> None:
+        for name in ("longest", "least", "view"):
+            value = real_number(getattr(self, name), f"the deadline {name}", LiveError, above=0)
+            object.__setattr__(self, name, value)
+        if self.least > self.longest:
+            raise LiveError(f"the least deadline ({self.least:g} s) is longer than the longest ({self.longest:g} s)")
+
+
+@dataclass
+class Neighbour:
+    """A neighbour, as seen from here."""
+
+    peer: Peer
+    is_heard: bool
+    hears: bool
+    deadlines: Deadlines
+    is_present: bool = False
+    """Whether its token is there."""
+    is_excused: bool = True
+    """Whether rounds go on without waiting for it."""
+    response: float | None = None
+    """How long its word usually comes after our own, in seconds; None before the first."""
+    spread: float = 0.0
+    heard_at: float = 0.0
+    asked_at: float | None = None
+    """When it was first asked without an answer."""
+    late_at: float = 0.0
+    missed: int = 0
+    """Words that were not there when a round went on."""
+    rejected: int = 0
+    reason: str = ""
+    """Why it is silent or refused, or what was wrong with its last rejected frame."""
+    is_refused: bool = False
+    _lists: OrderedDict[int, tuple[Rows, U64]] = field(default_factory=OrderedDict, repr=False)
+    _listed: int = field(default=0, repr=False)
+
+    def heard(self, now: float) -> None:
+        """A frame came: it is there."""
+        self.heard_at, self.asked_at, self.is_excused, self.is_refused = now, None, False, False
+
+    def measure(self, seconds: float) -> None:
+        """Its word came so long after our own: mean and mean deviation, as TCP keeps them."""
+        seconds = max(seconds, 0.0)
+        if self.response is None:
+            self.response, self.spread = seconds, seconds / 2
+        else:
+            self.spread += (abs(seconds - self.response) - self.spread) / 4
+            self.response += (seconds - self.response) / 8
+
+    @property
+    def deadline(self) -> float:
+        """How long after our own word its word is overdue, from how it has been so far."""
+        if self.response is None:
+            return self.deadlines.longest
+        usual = self.response + 4 * self.spread
+        return min(max(usual, self.deadlines.least), self.deadlines.longest)
+
+    def has_gone_silent(self, now: float) -> bool:
+        """Whether it was asked several times and gave no sign of life."""
+        return self.asked_at is not None and now - self.asked_at > min(_ASKED * self.deadline, self.deadlines.longest)
+
+    def state(self, now: float) -> State:
+        """How it is with it now."""
+        if self.is_refused:
+            return State.REFUSED
+        if (self.is_heard and self.is_excused) or (not self.is_present and not self.is_heard):
+            return State.SILENT
+        return State.LATE if now - self.late_at < 10 * self.deadlines.longest and self.late_at else State.UP
+
+    def remember(self, number: int, rows: Rows, ids: U64) -> None:
+        """It named a list of items."""
+        self._forget(number)
+        self._lists[number] = rows, ids
+        self._listed += len(ids)
+        while self._listed > _REMEMBERED and len(self._lists) > 1:
+            self._forget(next(iter(self._lists)))
+
+    def recall(self, number: int) -> tuple[Rows, U64] | None:
+        """A list it named before."""
+        if number in self._lists:
+            self._lists.move_to_end(number)
+        return self._lists.get(number)
+
+    def _forget(self, number: int) -> None:
+        known = self._lists.pop(number, None)
+        if known is not None:
+            self._listed -= len(known[1])

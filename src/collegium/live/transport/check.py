@@ -1,0 +1,106 @@
+"""What a transport promises, tried on three agents that hear each other in a circle: `collegium.check_transport`."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+
+from collegium.errors import CheckError
+from collegium.live.transport.base import Peer, Place, Transport
+
+_SECONDS = 20.0
+_QUIET = 0.3  # for what must not come
+
+
+class _Seat:
+    """One agent: its transport and what came."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.came: queue.Queue[tuple[int, bytes]] = queue.Queue()
+        self.presence: queue.Queue[tuple[int, bool]] = queue.Queue()
+        self.there: dict[int, bool] = {}
+
+    def open(self) -> None:
+        self.transport.open(
+            lambda sender, frame: self.came.put((sender, frame)),
+            lambda number, is_there: self.presence.put((number, is_there)),
+        )
+
+    def next(self, what: str) -> tuple[int, bytes]:
+        try:
+            return self.came.get(timeout=_SECONDS)
+        except queue.Empty:
+            raise CheckError(f"{what} did not arrive within {_SECONDS:g} s") from None
+
+    def wait(self, expected: dict[int, bool], what: str) -> None:
+        end = time.monotonic() + _SECONDS
+        while any(self.there.get(number) != value for number, value in expected.items()):
+            try:
+                number, is_there = self.presence.get(timeout=max(end - time.monotonic(), 0.01))
+            except queue.Empty:
+                raise CheckError(f"{what} within {_SECONDS:g} s; reported: {self.there}") from None
+            self.there[number] = is_there
+
+
+def run(make: Callable[[Place], Transport], endpoints: tuple[str, str, str]) -> list[str]:
+    """Try everything; what was checked."""
+    peers = [Peer(k, f"agent-{k}", endpoints[k]) for k in range(3)]
+    places = [
+        Place("c0ffee", k, f"agent-{k}", endpoints[k], (peers[(k - 1) % 3],), (peers[(k + 1) % 3],), None)
+        for k in range(3)
+    ]
+    seats = [_Seat(make(place)) for place in places]
+    passed = []
+    try:
+        for seat in seats:
+            seat.open()
+        for k, seat in enumerate(seats):
+            seat.wait({(k + 1) % 3: True, (k + 2) % 3: True}, f"agent {k} was not told of both its neighbours")
+        passed.append("neighbours are reported")
+        _says(seats)
+        passed.append("frames reach the audience, and nobody else, in order and unchanged")
+        _asks(seats)
+        passed.append("questions reach those who are heard")
+        _counts(seats)
+        passed.append("bytes are counted")
+        seats[2].transport.close()
+        seats[2].transport.close()
+        for k in (0, 1):
+            seats[k].wait({2: False}, f"agent {k} was not told that agent 2 left")
+        passed.append("leaving is reported, and closing twice is harmless")
+    finally:
+        for seat in seats:
+            seat.transport.close()
+    return passed
+
+
+def _says(seats: list[_Seat]) -> None:
+    frames = [bytes([i % 256]) * (1 + i * i) for i in range(64)] + [bytes(1 << 20)]
+    for frame in frames:
+        seats[0].transport.say(frame)
+    for i, frame in enumerate(frames):
+        sender, came = seats[1].next(f"frame {i} of agent 0")
+        if sender != 0:
+            raise CheckError(f"a frame of agent 0 was given as one of agent {sender}")
+        if came != frame:
+            raise CheckError(f"frame {i} of agent 0 came changed or out of order")
+    time.sleep(_QUIET)
+    if not seats[2].came.empty():
+        raise CheckError("agent 2 does not hear agent 0, but got what it said")
+
+
+def _asks(seats: list[_Seat]) -> None:
+    seats[1].transport.ask(b"where is it?")
+    if seats[0].next("the question of agent 1") != (1, b"where is it?"):
+        raise CheckError("a question of agent 1 came changed, or as somebody else's")
+    time.sleep(_QUIET)
+    if not seats[2].came.empty():
+        raise CheckError("agent 1 does not hear agent 2, but asked it")
+
+
+def _counts(seats: list[_Seat]) -> None:
+    said, heard = seats[0].transport.said_bytes, seats[1].transport.heard_bytes
+    if not 0 < said == heard:
+        raise CheckError(f"agent 0 counts {said} bytes said, agent 1 {heard} bytes heard of the same frames")

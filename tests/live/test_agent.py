@@ -1,0 +1,244 @@
+"""Agents in memory against the simulator: bit for bit."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from collegium import policy, protocol, topology
+from collegium.checks import check_transport
+from collegium.errors import CheckError, CollegiumError, LiveError
+from collegium.live.agent import Busy, Limits
+from collegium.live.peers import Deadlines
+from collegium.live.transport.base import Transport
+from collegium.live.transport.faulty import Faults, FaultyTransport
+from collegium.live.transport.memory import Hub, MemoryTransport
+from collegium.live.transport.zenoh import ZenohTransport
+from collegium.network import collaborate
+from live_networks import decide, in_memory
+
+RULES = [
+    protocol.DeGroot(),
+    protocol.SocialLearning(),
+    protocol.DeltaTrigger(0.3),
+    protocol.LabelStability(2, 0.4),
+    protocol.Quantised(protocol.DeGroot(), bits=4, bound=4.0),
+    protocol.Quantised(protocol.DeGroot(), bits=8, bound=4.0),
+    protocol.Quantised(protocol.DeltaTrigger(0.3), bits=6, bound=4.0),
+    protocol.Quantised(protocol.LabelStability(2, 0.4), bits=11, bound=4.0),
+]
+NETWORKS = {
+    "grid": policy.uniform(topology.grid(3, 3)),
+    "ring": policy.metropolis(topology.ring(12)),
+    "directed": policy.uniform(topology.erdos_renyi(12, links=24, seed=7)),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_live_equals_simulated(rule: protocol.Rule, network: str) -> None:
+    over = NETWORKS[network]
+    scores = np.random.default_rng(1).uniform(-3.5, 3.5, size=(40, over.size))
+    if isinstance(rule, protocol.SocialLearning):
+        scores /= 30
+    with in_memory(over, rule=rule, rounds=20, seed=5) as agents:
+        live = decide(agents, scores)
+    expected = collaborate(scores, over, 20, rule, rng=5).statistics
+    np.testing.assert_array_equal(live, expected)
+
+
+QUICK = Deadlines(longest=10.0, least=0.1, view=10.0)
+
+
+def faulty(**faults: float) -> Callable[[Transport, int], Transport]:
+    return lambda inner, k: FaultyTransport(inner, Faults(**faults, seed=k))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {"duplicate": 0.5},
+        {"delay": 0.02, "jitter": 0.02},
+        {"loss": 0.05},
+        {"loss": 0.1, "duplicate": 0.1, "delay": 0.01, "jitter": 0.01},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rule", [RULES[0], RULES[6]], ids=str)
+def test_what_is_lost_is_asked_for(rule: protocol.Rule, faults: dict[str, float]) -> None:
+    """Doubled, overtaken and lost frames change no number as long as everybody lives."""
+    over = NETWORKS["grid"]
+    scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))
+    with in_memory(over, faulty(**faults), rule=rule, rounds=8, seed=5, deadlines=QUICK) as agents:
+        live = decide(agents, scores)
+        assert sum(agent.status()["items"]["with_missing"] for agent in agents) == 0
+    np.testing.assert_array_equal(live, collaborate(scores, over, 8, rule, rng=5).statistics)
+
+
+def test_garbage_is_counted_and_harmless() -> None:
+    over = NETWORKS["grid"]
+    scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))
+    with in_memory(over, faulty(garbage=0.3), rounds=4, deadlines=QUICK) as agents:
+        live = decide(agents, scores)
+        rejected = sum(n["rejected_frames"] for agent in agents for n in agent.status()["neighbours"])
+    assert rejected > 3
+    assert np.isfinite(live[-1]).all()
+
+
+def test_a_dead_neighbour_is_named_and_left_out() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=4, deadlines=QUICK) as agents:
+        agents[2].stop()
+        begun = time.monotonic()
+        a, b = (agents[k].submit(["x"], np.array([1.0 - 3.0 * k]), trace=True) for k in (0, 1))
+        (first,), (second,) = a.result(10), b.result(10)
+        assert time.monotonic() - begun < 1.0
+    assert first.missed == second.missed == ["agent-2"]
+    assert first.heard == ["agent-1"]
+    assert first.view == "given"
+    assert not first.settled
+    assert first.trace == pytest.approx([1.0, -0.5, -0.5, -0.5, -0.5])  # the two others' mean: weights scaled up
+
+
+def test_an_agent_without_a_view_takes_part_from_zero_and_says_so() -> None:
+    over = policy.uniform(topology.complete(3))
+    deadlines = Deadlines(longest=3.0, least=0.05, view=0.3)
+    with in_memory(over, rounds=4, deadlines=deadlines) as agents:
+        futures = [agents[k].submit(["x"], np.array([3.0])) for k in (0, 1)]
+        (first,) = futures[0].result(10)
+        while agents[2].result("x") is None:
+            time.sleep(0.01)
+        third = agents[2].result("x", trace=True)
+        (again,) = agents[2].submit(["x"], np.array([-3.0])).result(10)
+    assert first.statistic == pytest.approx(2.0)
+    assert first.missed == []
+    assert third is not None
+    assert (third.view, third.score, third.trace) == ("missing", 0.0, pytest.approx([0.0, 2.0, 2.0, 2.0, 2.0]))
+    assert again.view == "late"
+    assert again.statistic == pytest.approx(2.0)
+
+
+def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
+    """A stopped process keeps its token: only unanswered questions tell."""
+    over = policy.uniform(topology.complete(3))
+    deaf = threading.Event()
+
+    class Deaf(FaultyTransport):
+        def _send(self, way: Callable[[bytes], None], frame: bytes) -> None:
+            if not deaf.is_set():
+                super()._send(way, frame)
+
+    def wrap(inner: Transport, k: int) -> Transport:
+        return Deaf(inner, Faults()) if k == 2 else inner
+
+    with in_memory(over, wrap, rounds=4, deadlines=Deadlines(longest=30.0, least=0.1, view=5.0)) as agents:
+        warm = [agent.submit(["warm"], np.array([1.0])) for agent in agents]
+        assert all(future.result(10)[0].missed == [] for future in warm)
+        deaf.set()
+        begun = time.monotonic()
+        futures = [agent.submit(["x"], np.array([1.0])) for agent in agents[:2]]
+        assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
+        assert time.monotonic() - begun < 5.0  # a few deadlines of a neighbour that used to be quick, not the longest
+        begun = time.monotonic()
+        futures = [agent.submit(["y"], np.array([1.0])) for agent in agents[:2]]
+        assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
+        assert time.monotonic() - begun < 0.3  # known by now: nobody waits
+        assert agents[0].status()["neighbours"][1]["state"] == "silent"
+        deaf.clear()
+        futures = [agents[2].submit(["z"], np.array([1.0]))]
+        time.sleep(0.2)
+        futures += [agent.submit(["z"], np.array([1.0])) for agent in agents[:2]]
+        assert all(future.result(10)[0].missed == [] for future in futures)
+
+
+def test_more_than_it_can_hold_is_refused_with_a_time_to_come_again() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=4, limits=Limits(in_hand=10)) as agents:
+        first = agents[0].submit(list(range(10)), np.zeros(10))
+        with pytest.raises(Busy) as refusal:
+            agents[0].submit([99], np.zeros(1))
+        assert 0 < refusal.value.retry_after <= 10
+        for agent in agents[1:]:
+            agent.submit(list(range(10)), np.ones(10))
+        assert len(first.result(10)) == 10
+        assert not agents[0].submit([99], np.zeros(1)).done()
+        left = agents[0].submit([98], np.zeros(1))
+        agents[0].stop()
+        with pytest.raises(LiveError, match="stopped before"):
+            left.result(10)
+
+
+def test_rows_are_used_again_and_old_items_forgotten() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+        for start in range(0, 320, 32):
+            names = list(range(start, start + 32))
+            scores = np.random.default_rng(start).normal(size=(32, 3))
+            np.testing.assert_array_equal(decide(agents, scores, names), collaborate(scores, over, 2).statistics)
+        assert agents[0].result(319) is not None
+        assert agents[0].result(0) is None
+        assert not agents[0].is_pending(0)
+
+
+@pytest.mark.parametrize(
+    ("names", "scores", "sentence"),
+    [
+        ([1, 1], [0.0, 0.0], "must be different"),
+        ([1], [np.nan], "score nan"),
+        ([1, 2], [0.0], "2 items"),
+        ([-1], [0.0], "between 0 and"),
+        ([1], [9.0], "up to 4"),
+    ],
+)
+def test_mistakes(names: list[int], scores: list[float], sentence: str) -> None:
+    over = policy.uniform(topology.complete(3))
+    rule = protocol.Quantised(protocol.DeGroot(), 4, 4.0)
+    with in_memory(over, rule=rule) as agents, pytest.raises(CollegiumError, match=sentence):
+        agents[0].submit(names, np.array(scores))
+
+
+def test_a_rule_of_ones_own_runs_as_it_is() -> None:
+    @dataclass(frozen=True)
+    class Stubborn(protocol.DeGroot):
+        def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
+            heard = super().absorb(state, inbox, weights)
+            return heard._replace(statistic=0.5 * (heard.statistic + state.statistic))
+
+    over = NETWORKS["grid"]
+    for rule in (Stubborn(), protocol.Quantised(Stubborn(), 5, 4.0)):
+        scores = np.random.default_rng(3).uniform(-3.5, 3.5, size=(5, 9))
+        with in_memory(over, rule=rule, rounds=6, seed=2) as agents:
+            np.testing.assert_array_equal(decide(agents, scores), collaborate(scores, over, 6, rule, rng=2).statistics)
+
+
+def test_the_transports_of_the_package_keep_their_promises() -> None:
+    hub = Hub()
+    assert len(check_transport(lambda place: MemoryTransport(place, hub))) == 5
+
+
+@pytest.mark.live
+def test_zenoh_keeps_them_too() -> None:
+    ports = []
+    with contextlib.ExitStack() as held:
+        for _ in range(3):
+            taken = held.enter_context(socket.socket())
+            taken.bind(("127.0.0.1", 0))
+            ports.append(f"tcp/127.0.0.1:{taken.getsockname()[1]}")
+    first, second, third = ports
+    assert len(check_transport(ZenohTransport, (first, second, third))) == 5
+
+
+def test_a_transport_that_mixes_up_senders_is_found_out() -> None:
+    class Mixed(MemoryTransport):
+        def open(self, receive: Any, presence: Any) -> None:
+            super().open(lambda sender, frame: receive((sender + 1) % 3, frame), presence)
+
+    hub = Hub()
+    with pytest.raises(CheckError, match="given as one of agent 1"):
+        check_transport(lambda place: Mixed(place, hub))

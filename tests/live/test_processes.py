@@ -1,0 +1,190 @@
+"""One process per agent over Zenoh with certificates, against the simulator and against faults."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collegium import policy, protocol, topology
+from collegium.live import config
+from collegium.live.launcher import Member
+from collegium.live.peers import Deadlines
+from collegium.network import collaborate
+from live_processes import ask_all, neighbour, running, statistics, status, wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+NINE = policy.uniform(topology.grid(3, 3))
+TWELVE = policy.metropolis(topology.ring(12))
+
+
+@pytest.mark.parametrize("over", [NINE, TWELVE], ids=["nine", "twelve"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        protocol.DeGroot(),
+        protocol.Quantised(protocol.DeGroot(), bits=4, bound=4.0),
+        protocol.DeltaTrigger(0.3),
+        protocol.LabelStability(2, 0.4),
+    ],
+    ids=str,
+)
+def test_live_equals_simulated(rule: protocol.Rule, over: policy.Policy, tmp_path: Path) -> None:
+    scores = np.random.default_rng(1).uniform(-3.5, 3.5, size=(300, over.size))
+    with running(tmp_path / "net", over, rule=rule, seed=5) as network:
+        live = statistics(ask_all(network, scores, batch=70))
+    np.testing.assert_array_equal(live, collaborate(scores, over, 20, rule, rng=5).statistics)
+
+
+def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
+    """2 000 items; every survivor answers each, and says what it did without; the dead one comes back."""
+    n, dead = 2000, 4  # the middle of the grid: a neighbour of four
+    scores = np.random.default_rng(2).normal(size=(n, 9))
+    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=3.0, least=0.5, view=3.0)) as network:
+        survivors = [k for k in range(9) if k != dead]
+
+        def kill_soon() -> None:
+            wait_for(lambda: status(network[0])["items"]["done"] >= 300)
+            os.kill(int(network[dead].pid or 0), signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_soon)
+        killer.start()
+        drowning = threading.Thread(target=lambda: _try(network, scores, dead))
+        drowning.start()
+        answers = ask_all(network, scores, batch=50, who=survivors)
+        killer.join()
+        drowning.join()
+        assert all(len(column) == n for column in answers)
+        name = network[dead].file.agent.name
+        simulated = collaborate(scores, NINE, 20).statistics[-1]
+        whole = np.array([[not one.missed for one in column] for column in answers]).all(axis=0)
+        final = np.array([[one.statistic for one in column] for column in answers])
+        assert 300 <= whole.sum() < n
+        np.testing.assert_array_equal(final[:, whole], simulated[whole][:, survivors].T)
+        neighbours = [i for i, k in enumerate(survivors) if k in (1, 3, 5, 7)]
+        for i in neighbours:
+            assert answers[i][-1].missed == [name]
+        assert {one.missed == [] for one in answers[0][-50:]} == {True}  # a corner hears its own neighbours all along
+        assert neighbour(network[1], name)["state"] == "silent"
+        network[dead].start()
+        wait_for(lambda: all(status(member)["ready"] for member in network))
+        again = ask_all(network, scores[:300], names=range(n, n + 300), batch=100)
+        np.testing.assert_array_equal(statistics(again)[-1], simulated[:300])
+
+
+def _try(network: list[Member], scores: np.ndarray, k: int) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011 - however its connection ends
+        ask_all(network, scores, batch=50, who=[k], timeout=15.0)
+
+
+def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: Path) -> None:
+    scores = np.random.default_rng(3).normal(size=(200, 9))
+    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=2.0, least=0.25, view=2.0)) as network:
+        ask_all(network, scores, names=range(1000, 1200))  # everybody's pace is known
+        stopped = int(network[4].pid or 0)
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            answers = ask_all(network, scores, who=[k for k in range(9) if k != 4])
+            first = time.monotonic() - begun
+            begun = time.monotonic()
+            ask_all(network, scores, names=range(200, 400), who=[k for k in range(9) if k != 4])
+            second = time.monotonic() - begun
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        assert all(one.missed == ["agent-4"] for one in answers[1])
+        assert first < 12.0  # it is given up once, within a few deadlines
+        assert second < 2.0  # and then no longer waited for
+        wait_for(lambda: neighbour(network[1], "agent-4")["state"] != "silent")
+        wait_for(lambda: status(network[4])["items"]["in_hand"] == 0)
+        again = ask_all(network, scores, names=range(2000, 2200))
+        whole = [not one.missed for one in again[1]]
+        assert all(whole)
+        np.testing.assert_array_equal(statistics(again), collaborate(scores, NINE, 20).statistics)
+
+
+@pytest.mark.parametrize(
+    ("faults", "exact"),
+    [
+        (config.Fault(loss=0.05, duplicate=0.1), True),
+        (config.Fault(loss=0.2), False),
+        (config.Fault(delay=0.05, jitter=0.02), True),
+    ],
+    ids=["5 % lost, 10 % doubled", "20 % lost", "50 ms ± 20 ms"],
+)
+def test_lost_doubled_reordered_and_late_frames(faults: config.Fault, exact: bool, tmp_path: Path) -> None:
+    scores = np.random.default_rng(4).normal(size=(200, 9))
+    deadlines = Deadlines(longest=10.0, least=0.25, view=10.0)
+    with running(tmp_path / "net", NINE, faults=faults, rounds=8, deadlines=deadlines) as network:
+        answers = ask_all(network, scores)
+        asked = sum(status(member)["asked"] for member in network)
+    simulated = collaborate(scores, NINE, 8).statistics
+    assert all(len(column) == 200 for column in answers)
+    assert (asked > 0) == (faults.loss > 0)  # and a network that only is slow waits for no timer
+    if exact:
+        np.testing.assert_array_equal(statistics(answers), simulated)
+    else:
+        final = np.array([[one.statistic for one in column] for column in answers]).T
+        assert (np.sign(final) == np.sign(simulated[-1])).mean() > 0.97
+
+
+def test_a_flood_is_turned_away_politely_and_nothing_accepted_is_lost(tmp_path: Path) -> None:
+    """Ten times what it can hold, at once: 429 with a time, memory flat, every accepted item answered."""
+    from collegium.errors import LiveError
+    from collegium.live.client import Client
+
+    with running(tmp_path / "net", policy.uniform(topology.complete(3)), rounds=20) as network:
+        most = status(network[0])["items"]["most"]
+        n = 10 * most
+        scores = np.random.default_rng(5).normal(size=(n, 3))
+        before = [_rss(member) for member in network]
+        refused = []
+
+        def flood(k: int, start: int) -> int:
+            url = f"http://127.0.0.1:{network[k].file.http.port}"
+            with Client(url, timeout=120) as client:
+                part = slice(start, start + 500)
+                return len(client.decide(range(start, start + 500), scores=scores[part, k]))
+
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(60) as pool:
+            jobs = [pool.submit(flood, k, start) for start in range(0, n - 499, 500) for k in range(3)]
+            for job in jobs:
+                try:
+                    assert job.result() == 500
+                except LiveError as problem:
+                    refused.append(str(problem))
+        turned_away = sum(status(member)["items"]["refused"] for member in network)
+        after = [_rss(member) for member in network]
+    assert turned_away > 0
+    assert not refused  # the client comes again when it is told to
+    assert max(b - a for a, b in zip(before, after, strict=True)) < 80e6
+
+
+def test_an_agent_is_light_and_quick_and_asleep_when_idle(tmp_path: Path) -> None:
+    with running(tmp_path / "net", NINE) as network:
+        scores = np.random.default_rng(5).normal(size=(1000, 9))
+        ask_all(network, scores)
+        time.sleep(0.5)
+        before = [_cpu(member) for member in network]
+        begun = time.monotonic()
+        time.sleep(3.0)
+        busy = [(_cpu(m) - b) / (time.monotonic() - begun) for m, b in zip(network, before, strict=True)]
+        sizes = [_rss(member) for member in network]
+    assert max(busy) < 0.03
+    assert max(sizes) < 150e6
+
+
+def _rss(member: Member) -> int:
+    text = Path(f"/proc/{member.pid}/status").read_text()
+    return 1024 * int(text.partition("VmRSS:")[2].split()[0])
+
+
+def _cpu(member: Member) -> float:
+    fields = Path(f"/proc/{member.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,90 @@
+"""Who may not take part, and that both sides say so: real processes, real certificates."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from collegium import policy, topology
+from collegium.live.folder import Wishes, create
+from collegium.live.launcher import Member, _stop, members
+from live_processes import neighbour, running, status, wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+THREE = policy.uniform(topology.complete(3))
+
+
+def takes_the_place_of(member: Member, folder: Path, change: Callable[[str], str]) -> Member:
+    """An agent of another folder, changed, at the same ports as the member, which has ended."""
+    _stop([member])
+    path = folder / member.path.name
+    ports = {"listen": member.file.agent.listen, "http": member.file.http.port}
+    text = path.read_text()
+    mine = members(folder)[member.file.agent.number].file
+    text = text.replace(mine.agent.listen, ports["listen"]).replace(
+        f"port = {mine.http.port}", f"port = {ports['http']}"
+    )
+    text = text.replace(mine.agent.network, member.file.agent.network)
+    for theirs, ours in zip(mine.hears, member.file.hears, strict=True):
+        if theirs.endpoint:
+            text = text.replace(theirs.endpoint, ours.endpoint)
+    path.write_text(change(text))
+    intruder = members(folder)[member.file.agent.number]
+    intruder.start()
+    return intruder
+
+
+@pytest.mark.parametrize(
+    ("change", "honest", "intruding"),
+    [
+        (lambda text: text, "another authority", "another authority"),
+        (
+            lambda text: (
+                text.partition("[tls]")[0].replace("tls/", "tcp/") + "[deadlines]" + text.partition("[deadlines]")[2]
+            ),
+            "does not speak TLS|without certificates",
+            "wants certificates",
+        ),
+    ],
+    ids=["another authority", "no certificate"],
+)
+def test_both_sides_say_who_is_refused_within_five_seconds(
+    change: Callable[[str], str], honest: str, intruding: str, tmp_path: Path
+) -> None:
+    with running(tmp_path / "net", THREE) as network:
+        create(tmp_path / "other", THREE, None, Wishes(port=0, http_port=0))
+        intruder = takes_the_place_of(network[2], tmp_path / "other", change)
+        try:
+            begun = wait_for(lambda: _answers(intruder))
+            for member, words in ((network[0], honest), (intruder, intruding)):
+                wait_for(lambda m=member, w=words: re.search(w, json.dumps(status(m))), 10)
+            assert time.monotonic() - begun < 5.0
+            assert re.search(honest, network[0].log.read_text())
+            assert re.search(intruding, intruder.log.read_text())
+        finally:
+            _stop([intruder])
+        network[2].start()
+        wait_for(lambda: all(status(member)["ready"] for member in network))
+
+
+def _answers(member: Member) -> float | None:
+    try:
+        status(member)
+    except Exception:
+        return None
+    return time.monotonic()
+
+
+def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
+    with running(tmp_path / "net", THREE) as network:
+        _stop([network[2]])
+        path = network[2].path
+        path.write_text(path.read_text().replace("agent-2.pem", "agent-1.pem").replace("agent-2.key", "agent-1.key"))
+        thief = members(tmp_path / "net")[2]
+        thief.start()
+        wait_for(lambda: thief.pid is None)
+        assert "is that of 'agent-1', not of 'agent-2'" in thief.last_words()
+        assert wait_for(lambda: "nobody listens" in neighbour(network[0], "agent-2")["reason"])

@@ -1,0 +1,230 @@
+import dataclasses
+import signal
+import time
+
+import pytest
+
+from collegium.errors import LiveError
+from collegium.live.transport import Tls
+from collegium.live.transport.zenoh import ZenohTransport, configuration
+from zenoh_agents import other_certificate, places, processes
+
+pytestmark = pytest.mark.live
+
+PAIR = [[1], [0]]
+
+
+@pytest.fixture
+def start():
+    with processes() as begin:
+        yield begin
+
+
+def meet(*agents, since=0):
+    for one in agents:
+        for other in agents:
+            if one is not other:
+                one.wait("presence", other.number, True, since=since)
+
+
+@pytest.mark.parametrize("tls", [True, False])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_frames_go_both_ways_whoever_starts_first(start, tmp_path, order, tls):
+    made = places(tmp_path, PAIR, tls=tls)
+    agents = {}
+    for number in order:
+        agents[number] = start(made[number])
+        agents[number].wait("open")
+    meet(*agents.values())
+    agents[0].tell("say", "round 1")
+    agents[0].tell("ask", "where are you?")
+    agents[1].tell("say", "hello")
+    agents[1].wait("frame", 0, "round 1")
+    agents[1].wait("frame", 0, "where are you?")
+    agents[0].wait("frame", 1, "hello")
+    assert sorted(agents[1].of_kind("frame")) == [[0, "round 1"], [0, "where are you?"]]
+    for number, said, heard in ((0, 21, 5), (1, 5, 21)):
+        agents[number].tell("bytes")
+        agents[number].wait("bytes", said, heard)
+
+
+def test_frames_go_only_where_the_network_leads(start, tmp_path):
+    made = places(tmp_path, [[2], [0], [1]])  # a directed ring: 0 is heard by 1, 1 by 2, 2 by 0
+    agents = [start(place) for place in made]
+    meet(*agents)
+    for one in agents:
+        one.tell("say", f"said by {one.number}")
+        one.tell("ask", f"asked by {one.number}")
+    for one, heard, asked in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
+        agents[one].wait("frame", heard, f"said by {heard}")
+        agents[one].wait("frame", asked, f"asked by {asked}")
+        agents[asked].tell("say", "the last")
+    for one, heard in ((0, 2), (1, 0), (2, 1)):
+        agents[one].wait("frame", heard, "the last")
+        assert len(agents[one].of_kind("frame")) == 3
+
+
+@pytest.mark.parametrize("intruder", [0, 1])
+def test_another_authority_gets_nothing_in(start, tmp_path, intruder):
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    made[intruder] = other_certificate(made[intruder], tmp_path / "other")
+    nothing_of_the_intruder(start, made, intruder)
+
+
+def test_without_a_certificate_nothing_gets_in(start, tmp_path):
+    nothing_of_the_intruder(start, places(tmp_path, [[1, 2], [0, 2], [0, 1]]), 0, shows_none=True)
+
+
+@pytest.mark.parametrize("intruder", [0, 1])
+def test_under_another_agents_name_nothing_gets_in(start, tmp_path, intruder):
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    made[intruder] = dataclasses.replace(made[intruder], tls=made[2].tls)
+    nothing_of_the_intruder(start, made, intruder)
+
+
+def nothing_of_the_intruder(start, made, intruder, **options):
+    """Agent 2 is honest and meets the other honest one; the intruder is as close and is not met."""
+    honest = 1 - intruder
+    first, last = start(made[honest]), start(made[2])
+    bad = start(made[intruder], intruder=True, **options)
+    bad.wait("open")
+    meet(first, last)
+    for _ in range(8):  # four attempts to connect
+        bad.tell("say", "let me in")
+        time.sleep(0.25)
+    last.tell("say", "the last")
+    first.wait("frame", 2, "the last")
+    for one in (first, last):
+        assert [intruder, True] not in one.of_kind("presence")
+        assert intruder not in {number for number, _ in one.of_kind("frame")}
+
+
+def test_an_agent_cannot_publish_as_another(start, tmp_path):
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    honest, forger, third = start(made[0]), start(made[1], intruder=True), start(made[2])
+    meet(honest, forger, third)
+    for channel in ("say", "ask", "alive"):
+        forger.tell("put", f"collegium/net/agent-2/{channel}", "forged")
+    forger.tell("put", "collegium/net/agent-0/say", "forged")
+    forger.tell("put", "collegium/net/**", "forged")
+    forger.tell("say", "honestly mine")
+    honest.wait("frame", 1, "honestly mine")
+    third.tell("say", "really mine")
+    honest.wait("frame", 2, "really mine")
+    assert sorted(honest.of_kind("frame")) == [[1, "honestly mine"], [2, "really mine"]]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_agent_is_missed_and_comes_back(start, tmp_path, victim):
+    made = places(tmp_path, PAIR)
+    agents = [start(place) for place in made]
+    meet(*agents)
+    other = agents[1 - victim]
+    for _ in range(2):
+        seen = len(other.events)
+        killed = time.monotonic()
+        agents[victim].kill()
+        assert other.wait("presence", victim, False, since=seen) - killed < 2.0
+        agents[victim] = start(made[victim])
+        other.wait("presence", victim, True, since=seen)
+        agents[victim].wait("presence", other.number, True)
+        agents[victim].tell("say", "again")
+        other.wait("frame", victim, "again", since=seen)
+
+
+@pytest.mark.parametrize("size", [64, 20_000])  # with 20 000 the buffers to the stopped one fill in no time
+def test_a_stopped_agent_stalls_nobody(start, tmp_path, size):
+    made = places(tmp_path, [[1, 2], [0], [0]])
+    sender, lively, stopped = start(made[0]), start(made[1], count_only=True), start(made[2], count_only=True)
+    for one in (lively, stopped):
+        sender.wait("presence", one.number, True)
+    seen = len(sender.events)
+    stopped.signal(signal.SIGSTOP)
+    halted = time.monotonic()
+    sender.tell("flood", 1500, size, 0.001)
+    gone = sender.wait("presence", 2, False, since=seen, timeout=20)
+    assert gone - halted < 4.5
+    sender.wait("flooded", timeout=30)
+    [[longest]] = sender.of_kind("flooded")
+    assert longest < 1.0  # the lease alone would take two seconds
+    lively.tell("counted")
+    lively.wait("counted", 1500, True)
+    assert [1, False] not in sender.of_kind("presence")
+    seen = len(sender.events)
+    stopped.signal(signal.SIGCONT)
+    sender.wait("presence", 2, True, since=seen)
+
+
+def test_closing_is_quick_although_a_neighbour_is_stopped(start, tmp_path):
+    made = places(tmp_path, PAIR)
+    stopped = start(made[1])
+    stopped.wait("open")
+    stopped.signal(signal.SIGSTOP)
+    dialling = start(made[0])
+    dialling.wait("open")
+    time.sleep(0.3)
+    dialling.tell("close")
+    dialling.wait("closed", timeout=5)
+
+
+def test_frames_keep_their_order(start, tmp_path):
+    made = places(tmp_path, [[1, 2], [0], [0]])
+    sender, *listeners = start(made[0]), start(made[1], count_only=True), start(made[2], count_only=True)
+    for one in listeners:
+        sender.wait("presence", one.number, True)
+    sender.tell("flood", 3000, 256, 0)
+    sender.wait("flooded", timeout=30)
+    for one in listeners:
+        for _ in range(50):  # the last frames may still be on their way
+            one.tell("counted")
+            time.sleep(0.1)
+            if one.of_kind("counted")[-1:] == [[3000, True]]:
+                break
+        assert one.of_kind("counted")[-1] == [3000, True]
+
+
+def test_a_receiver_that_fails_gets_the_next_frame(start, tmp_path):
+    agents = [start(place) for place in places(tmp_path, PAIR)]
+    meet(*agents)
+    agents[0].tell("say", "raise")
+    agents[0].tell("say", "go on")
+    agents[1].wait("frame", 0, "go on")
+    assert "a frame of agent 0 could not be handled\nTraceback" in agents[1].complaints()
+
+
+def test_a_large_frame_arrives_whole(start, tmp_path):
+    agents = [start(place) for place in places(tmp_path, PAIR)]
+    meet(*agents)
+    agents[0].tell("say", "0123456789" * 100_000)
+    agents[1].wait("frame", 0, "0123456789" * 100_000)
+
+
+def test_a_taken_port_is_named(start, tmp_path):
+    made = places(tmp_path, PAIR)
+    start(made[0]).wait("open")
+    with pytest.raises(LiveError, match=f"agent-0 cannot listen on {made[0].listen}: .*in use"):
+        ZenohTransport(made[0]).open(print, print)
+
+
+def test_its_own_files_are_checked_before_anything_starts(tmp_path):
+    first, second = places(tmp_path, PAIR)
+    assert second.tls is not None
+    with pytest.raises(LiveError, match="is that of 'agent-1', not of 'agent-0'"):
+        ZenohTransport(dataclasses.replace(first, tls=second.tls)).open(print, print)
+    files = Tls(second.tls.ca, tmp_path / "none.pem", second.tls.key)
+    with pytest.raises(LiveError, match="is missing"):
+        ZenohTransport(dataclasses.replace(second, tls=files)).open(print, print)
+
+
+def test_one_link_per_pair(tmp_path):
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    dialled = [configuration(place)["connect"]["endpoints"] for place in made]
+    assert dialled == [[made[1].listen, made[2].listen], [made[2].listen], []]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "*", "a**", "$x", "a?", "..", "-x", "x" * 65, "@a", "x\n"])
+def test_names_that_are_no_keys_are_refused(tmp_path, name):
+    place = places(tmp_path, PAIR)[0]
+    for wrong in (dataclasses.replace(place, name=name), dataclasses.replace(place, network=name)):
+        with pytest.raises(LiveError, match="must be 1 to 64"):
+            ZenohTransport(wrong)

@@ -1,0 +1,239 @@
+"""Agents of a Zenoh transport as real processes, honest ones and intruders, told what to do line by line."""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from collegium.live import keys
+from collegium.live.transport.base import Peer, Place, Tls
+
+
+def free_ports(count):
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def places(folder, hears, tls=True):
+    """One place per agent; `hears[k]` are the numbers agent k hears."""
+    kind = "tls" if tls else "tcp"
+    peers = [Peer(k, f"agent-{k}", f"{kind}/127.0.0.1:{port}") for k, port in enumerate(free_ports(len(hears)))]
+    authority = keys.create_authority(folder, "net") if tls else None
+    made = []
+    for peer in peers:
+        heard = tuple(peers[number] for number in hears[peer.number])
+        audience = tuple(one for one in peers if peer.number in hears[one.number])
+        files = keys.issue(authority, folder, peer.name, ["127.0.0.1"]) if tls else None
+        made.append(Place("net", peer.number, peer.name, peer.endpoint, heard, audience, files))
+    return made
+
+
+def other_certificate(place, folder, name=None):
+    """The same place with a certificate of another authority, which this agent trusts."""
+    authority = keys.create_authority(folder, "net")
+    return dataclasses.replace(place, tls=keys.issue(authority, folder, name or place.name, ["127.0.0.1"]))
+
+
+def without_tls(place):
+    def plain(peer):
+        return dataclasses.replace(peer, endpoint=peer.endpoint.replace("tls/", "tcp/"))
+
+    return dataclasses.replace(
+        place,
+        listen=place.listen.replace("tls/", "tcp/"),
+        hears=tuple(plain(peer) for peer in place.hears),
+        audience=tuple(plain(peer) for peer in place.audience),
+        tls=None,
+    )
+
+
+class Process:
+    """An agent's process: what it does is said in lines, what happens to it comes back in lines."""
+
+    def __init__(self, place, **options):
+        told = json.dumps({"place": dataclasses.asdict(place), **options}, default=str)
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
+        self._child = subprocess.Popen(
+            [sys.executable, __file__, told],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+        )
+        self.number, self.pid = place.number, self._child.pid
+        self.events = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._child.stdout:
+            with self._news:
+                self.events.append((time.monotonic(), json.loads(line)))
+                self._news.notify_all()
+
+    def tell(self, *command):
+        self._child.stdin.write(json.dumps(command) + "\n")
+        self._child.stdin.flush()
+
+    def of_kind(self, kind):
+        with self._news:
+            return [event[1:] for _, event in self.events if event[0] == kind]
+
+    def wait(self, *wanted, timeout=10.0, since=0):
+        """When an event that begins so came, the first at or after `since` events; fails if none comes in time."""
+        end = time.monotonic() + timeout
+        with self._news:
+            while True:
+                for when, event in self.events[since:]:
+                    if event[: len(wanted)] == list(wanted):
+                        return when
+                left = end - time.monotonic()
+                assert left > 0, f"agent {self.number} had no {wanted} within {timeout} s: {self.events}"
+                self._news.wait(left)
+
+    def wait_until(self, true, timeout=10.0):
+        end = time.monotonic() + timeout
+        with self._news:
+            while not true():
+                left = end - time.monotonic()
+                assert left > 0, f"agent {self.number} after {timeout} s: {self.events[-5:]}"
+                self._news.wait(left)
+
+    def complaints(self):
+        """What the process wrote to its standard error."""
+        self._complaints.seek(0)
+        return self._complaints.read()
+
+    def signal(self, which):
+        os.kill(self.pid, which)
+
+    def kill(self):
+        self._child.kill()
+        self._child.wait()
+
+    def end(self):
+        if self._child.poll() is None:
+            self.signal(signal.SIGCONT)
+            try:
+                self.tell("close")
+                self._child.wait(10)
+            except (subprocess.TimeoutExpired, BrokenPipeError):
+                self.kill()
+        self._reader.join(5)
+        self._child.stdin.close()
+        self._child.stdout.close()
+        sys.stderr.write(self.complaints())  # pytest shows it if the test fails
+        self._complaints.close()
+
+
+@contextmanager
+def processes():
+    """Starts processes and ends every one of them."""
+    started = []
+
+    def start(place, **options):
+        started.append(Process(place, **options))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for one in started:
+            one.end()
+
+
+def _main():
+    told = json.loads(sys.argv[1])
+    given = told["place"]
+    given["hears"] = tuple(Peer(**peer) for peer in given["hears"])
+    given["audience"] = tuple(Peer(**peer) for peer in given["audience"])
+    given["tls"] = given["tls"] and Tls(**{name: Path(path) for name, path in given["tls"].items()})
+    place = Place(**given)
+
+    import zenoh
+
+    import collegium.live.transport.zenoh as module
+    from collegium.live.doors import Doorman
+
+    printing = threading.Lock()
+
+    def happened(*event):
+        with printing:
+            sys.stdout.write(json.dumps(event) + "\n")
+            sys.stdout.flush()
+
+    if told.get("intruder"):  # software of somebody else: it checks nothing of its own
+        module.check = lambda *_: None
+    doorman = Doorman(place, lambda number, reason: happened("report", number, reason)) if told.get("doorman") else None
+    transport = module.ZenohTransport(place, doorman)
+    if told.get("intruder"):
+        transport._config["access_control"] = {"enabled": False}
+    if told.get("shows_none"):
+        for name in ("enable_mtls", "connect_certificate", "connect_private_key"):
+            del transport._config["transport"]["link"]["tls"][name]
+
+    def receive(number, frame):
+        if told.get("count_only"):
+            counted.append(int.from_bytes(frame[:4], "little"))
+            return
+        happened("frame", number, frame.decode())
+        if frame == b"raise":
+            raise ValueError("this frame is not liked")
+
+    def presence(number, there):
+        if doorman is not None:
+            (doorman.present if there else doorman.missing)(number)
+        happened("presence", number, there)
+
+    counted = []
+    if doorman is not None:
+        doorman.start(overhear=bool(told.get("overhear")))
+    transport.open(receive, presence)
+    happened("open")
+    for line in sys.stdin:
+        command, *rest = json.loads(line)
+        if command == "say":
+            transport.say(rest[0].encode())
+        elif command == "ask":
+            transport.ask(rest[0].encode())
+        elif command == "put":
+            transport._session.put(rest[0], rest[1], congestion_control=zenoh.CongestionControl.BLOCK, express=True)
+        elif command == "bytes":
+            happened("bytes", transport.said_bytes, transport.heard_bytes)
+        elif command == "flood":  # so many frames of so many bytes, a pause after each: the longest call of all
+            count, size, pause = rest
+            longest = 0.0
+            for k in range(count):
+                begun = time.monotonic()
+                transport.say(k.to_bytes(4, "little") + bytes(size - 4))
+                longest = max(longest, time.monotonic() - begun)
+                if pause:
+                    time.sleep(pause)
+            happened("flooded", longest)
+        elif command == "counted":
+            happened("counted", len(counted), counted == sorted(counted))
+        elif command == "close":
+            begun = time.monotonic()
+            transport.close()
+            transport.say(b"after the end")
+            transport.close()
+            if doorman is not None:
+                doorman.close()
+            happened("closed", time.monotonic() - begun)
+            return
+
+
+if __name__ == "__main__":
+    _main()
