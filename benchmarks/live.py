@@ -73,7 +73,7 @@ def raw_round(folder: Path, size: int, rounds: int = 2000) -> float:
     figures = [out.get(timeout=120) for _ in processes]
     for process in processes:
         process.join(30)
-    return float(np.median(figures))
+    return float(np.min(figures))
 
 
 def ask(network: list[Member], names: range, scores: np.ndarray) -> tuple[float, list[Any]]:
@@ -100,7 +100,7 @@ def one_item(folder: Path) -> float:
             rounds.append(min(column[0].latency_ms for column in answers) / 1e3 / ROUNDS)
     finally:
         launcher.down(folder)
-    return float(np.median(rounds[2:]))
+    return float(np.min(rounds[2:]))
 
 
 def flow(folder: Path, rule: protocol.Rule) -> tuple[float, float, float]:
@@ -158,15 +158,17 @@ def measure() -> list[dict[str, Any]]:
         home = Path(scratch)
         started = start_time(home / "start")
         create(home / "raw", OVER, None, Wishes(port=0, http_port=0))
-        raw_ms = 1e3 * raw_round(home / "raw", 44)
-        alone_ms = 1e3 * one_item(home / "one")
-        again_ms = 1e3 * raw_round(home / "raw", 44)
+        # In turns, and the least disturbed of each: the same code may take twice as long a minute later.
+        raws, ours = [], []
+        for turn in range(3):
+            raws.append(1e3 * raw_round(home / "raw", 44))
+            ours.append(1e3 * one_item(home / f"one-{turn}"))
+        base, alone_ms = min(raws), min(ours)
         rate, size, floor = flow(home / "flow", protocol.DeGroot())
         quick, small, least = flow(home / "small", protocol.Quantised(protocol.DeGroot(), 4, 2.0))
-    base = (raw_ms + again_ms) / 2
     return [
         {"figure": "an agent answers after: seconds", "value": started, "target": "≤ 2"},
-        {"figure": "raw exchange of 44 bytes, a round: ms (before and after: mean)", "value": base, "target": ""},
+        {"figure": "raw exchange of 44 bytes, a round: ms", "value": base, "target": ""},
         {"figure": "one item alone, a round: ms", "value": alone_ms, "target": ""},
         {"figure": "one item alone: times the raw exchange", "value": alone_ms / base, "target": "≤ 2"},
         {"figure": "1 000 items in flight: items a second", "value": rate, "target": "≥ 3000"},

@@ -44,11 +44,24 @@ NETWORKS = {
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_live_equals_simulated(rule: protocol.Rule, network: str) -> None:
     over = NETWORKS[network]
-    scores = np.random.default_rng(1).uniform(-3.5, 3.5, size=(40, over.size))
+    scores = np.random.default_rng(1).uniform(-3.5, 3.5, size=(50, over.size))
     if isinstance(rule, protocol.SocialLearning):
         scores /= 30
     with in_memory(over, rule=rule, rounds=20, seed=5) as agents:
-        live = decide(agents, scores)
+        together = decide(agents, scores[:40])
+        alone = [decide(agents, scores[i : i + 1], [i]) for i in range(40, 45)]
+        # Some agents get five items at once and the others one by one.
+        futures = [
+            [
+                agent.submit(names, scores[names, k], trace=True)
+                for names in ([[*range(45, 50)]] if k % 2 else [[i] for i in range(45, 50)])
+            ]
+            for k, agent in enumerate(agents)
+        ]
+        mixed = np.array([[one.trace for f in column for one in f.result(60)] for column in futures], float).transpose(
+            2, 1, 0
+        )
+        live = np.concatenate([together, *alone, mixed], axis=1)
     expected = collaborate(scores, over, 20, rule, rng=5).statistics
     np.testing.assert_array_equal(live, expected)
 

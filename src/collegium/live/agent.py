@@ -43,8 +43,20 @@ from collegium.live.table import (
 )
 from collegium.live.talk import talk_of
 from collegium.live.transport.base import Place, Transport
-from collegium.live.wire import MOST_ITEMS, NUMBER, Dialect, Frame, FrameError, Kind, decode, encode
+from collegium.live.wire import (
+    MOST_ITEMS,
+    NUMBER,
+    Dialect,
+    Frame,
+    FrameError,
+    Kind,
+    Single,
+    decode,
+    encode,
+    encode_single,
+)
 from collegium.protocol import DeGroot, Rule
+from collegium.protocol.base import sign
 from collegium.randomness import U64, item_ids, seed64
 
 Name = int | str
@@ -143,6 +155,7 @@ class Agent:
         }
         self._heard = [self._neighbours[number] for number in self._columns]
         self._excused = np.ones(len(self._heard), np.bool_)
+        self._somebody_excused = True
         largest = rule.reach(self.rounds) * rule.message_growth(self.rounds) * (1 + 1e-9)
         self._dialect = Dialect(int(place.network, 16), policy, rule.message_bits, self.rounds, largest)
         capacity = Table.capacity_for(self.rounds, len(heard), limits.memory)
@@ -269,12 +282,13 @@ class Agent:
                 frame = decode(data, self._dialect)
                 if frame.sender != sender:
                     raise FrameError(f"a frame that claims to come from agent {frame.sender}")
-                if (frame.kind is Kind.ASK and not neighbour.hears) or (
-                    frame.kind is not Kind.ASK and not neighbour.is_heard
-                ):
+                asks = isinstance(frame, Frame) and frame.kind is Kind.ASK
+                if not (neighbour.hears if asks else neighbour.is_heard):
                     raise FrameError("a frame from an agent that has no part in this one's rounds")
                 self._hear_again(neighbour, now)
-                if frame.kind is Kind.ROUND:
+                if isinstance(frame, Single):
+                    self._hear_single(neighbour, frame, now)
+                elif frame.kind is Kind.ROUND:
                     self._hear(neighbour, frame, now)
                 elif frame.kind is Kind.ASK and frame.list == self.number:
                     self._answer(frame, now)
@@ -317,8 +331,9 @@ class Agent:
     def _hear_again(self, neighbour: Neighbour, now: float) -> None:
         neighbour.heard(now)
         column = self._columns.get(neighbour.peer.number)
-        if column is not None:
+        if column is not None and self._excused.item(column):
             self._excused[column] = False
+            self._somebody_excused = bool(self._excused.any())
 
     def _excuse(self, neighbour: Neighbour, reason: str) -> None:
         if not neighbour.is_excused:
@@ -326,7 +341,7 @@ class Agent:
         neighbour.is_excused, neighbour.reason, neighbour.asked_at = True, reason, None
         column = self._columns.get(neighbour.peer.number)
         if column is not None and not self._excused[column]:
-            self._excused[column] = True
+            self._excused[column] = self._somebody_excused = True
             self._touched.append(np.flatnonzero(self._table.state == TALKING))
 
     def _hear(self, neighbour: Neighbour, frame: Frame, now: float) -> None:
@@ -345,9 +360,6 @@ class Agent:
             rows, ids = known
         column = self._columns[neighbour.peer.number]
         values = self._talk.values(frame.values)
-        if frame.size == 1:
-            self._hear_one(neighbour, column, t, int(rows[0]), int(ids[0]), values, now)
-            return
         valid = (rows >= 0) & (table.id[rows] == ids)
         valid &= table.word[t - 1, column, rows] == ABSENT
         if frame.spoke is not None:
@@ -365,22 +377,63 @@ class Agent:
             neighbour.measure(now - max(float(table.since[due[0]]), float(table.asked[column, due[0]])))
             self._touched.append(due)
 
-    def _hear_one(
-        self, neighbour: Neighbour, column: int, t: int, row: int, item: int, values: Doubles, now: float
-    ) -> None:
-        """The same for a frame with one item in it, without the cost of arrays."""
-        table = self._table
+    def _hear_single(self, neighbour: Neighbour, frame: Single, now: float) -> None:
+        """The same for a frame with one item in it, without arrays."""
+        table, t, item = self._table, frame.round, frame.item
+        if item is not None:
+            row = table.find(item)
+            if row < 0:
+                row = int(self._take_heard(np.array([item], np.uint64), now, t)[0])
+            neighbour.remember(frame.list, np.array([row]), np.array([item], np.uint64))
+        else:
+            known = neighbour.recall(frame.list)
+            if known is None or len(known[1]) != 1:
+                return
+            row, item = known[0].item(), known[1].item()
         if row < 0 or table.id.item(row) != item:
             return
+        column = self._columns[neighbour.peer.number]
         words = table.word[t - 1, :, row]
         if words.item(column) == ABSENT:
-            if len(values):
-                table.inbox[t - 1, column, row] = values[0]
-            words[column] = SAID if len(values) else UNCHANGED
+            if frame.message is None:
+                words[column] = UNCHANGED
+            else:
+                table.inbox[t - 1, column, row] = self._talk.value_one(frame.message)
+                words[column] = SAID
         if table.round.item(row) == t and table.state.item(row) == TALKING:
             neighbour.measure(now - max(table.since.item(row), table.asked.item(column, row)))
-            if ABSENT not in words.tolist() or self._excused.any():
-                self._touched.append(np.array([row]))
+            self._advance_single(row)
+
+    def _advance_single(self, row: int) -> None:
+        """Go on with one item while all its neighbours have spoken; what is not as usual goes the general way."""
+        table, H = self._table, len(self._heard)
+        t = table.round.item(row)
+        while (words := table.word[t - 1, :, row].tolist()).count(SAID) == H:
+            inbox = table.inbox[t - 1, :, row].tolist()
+            if self._place_of_own is not None:
+                inbox.insert(self._place_of_own, self._talk.own_one(row))
+            statistic = self._talk.absorb_one(row, inbox, self._weights)
+            table.trace[t, row] = statistic
+            self._counts["rounds"] += 1
+            now = time.monotonic()
+            if t == self.rounds:
+                agreed = all(sign(value) == sign(statistic) for value in inbox)
+                table.agreed[row] = agreed and not table.missed[:, row].any()
+                self._finish(np.array([row]), now)
+                return
+            t += 1
+            table.round[row], table.since[row] = t, now
+            message = self._talk.emit_one(row, t)
+            if message is not None:
+                table.said[t - 1, row], table.spoke[t - 1, row] = message, True
+            item = table.id.item(row)
+            number, is_named = self._list(item.to_bytes(8, "little"), 1)
+            self._named.add(number)
+            if self.place.audience:
+                single = Single(self.number, t, number, None if is_named else item, message)
+                self._transmit(encode_single(single, self._dialect))
+        if ABSENT not in words or self._somebody_excused:
+            self._touched.append(np.array([row]))
 
     def _answer(self, frame: Frame, now: float) -> None:
         """Say again what a neighbour has not heard, or that it is not said yet."""
@@ -399,7 +452,7 @@ class Agent:
             self._send(again, t, messages, None if spoke.all() else spoke, afresh=True)
         waiting = frame.ids[~said]
         if len(waiting):
-            self._transmit(Frame(Kind.WAIT, self.number, t, 0, waiting, len(waiting)))
+            self._transmit(encode(Frame(Kind.WAIT, self.number, t, 0, waiting, len(waiting)), self._dialect))
 
     def _take(self, ids: U64, now: float, round: int) -> Rows:
         if not self._table.active:
@@ -597,38 +650,37 @@ class Agent:
                 words = messages[int(whole[:start].sum()) : int(whole[: part.stop].sum())]
             if self._dialect.bits != NUMBER:
                 words = words.astype(np.uint32)
-            number, is_named = self._list(ids)
+            key = ids.tobytes()
+            number, is_named = self._list(
+                key if len(key) <= 64 else hashlib.blake2b(key, digest_size=16).digest(), len(ids)
+            )
             if afresh:
                 # Whoever asked may not know any list with these items: name those still in use when they come again.
                 self._named.clear()
                 is_named = False
             frame = Frame(Kind.ROUND, self.number, t, number, None if is_named else ids, len(ids), mask, words)
             self._named.add(number)
-            self._transmit(frame)
+            self._transmit(encode(frame, self._dialect))
 
-    def _list(self, ids: U64) -> tuple[int, bool]:
+    def _list(self, key: bytes, items: int) -> tuple[int, bool]:
         """The number of a list of items, and whether neighbours know it already."""
-        key = ids.tobytes()
-        if len(key) > 64:
-            key = hashlib.blake2b(key, digest_size=16).digest()
         known = self._lists.get(key)
         if known is not None:
             self._lists.move_to_end(key)
             return known[0], known[0] in self._named
         self._last_list = (self._last_list + 1) & 0xFFFFFFFF
-        self._lists[key] = self._last_list, len(ids)
-        self._listed += len(ids)
+        self._lists[key] = self._last_list, items
+        self._listed += items
         while self._listed > _LISTED and len(self._lists) > 1:
             _, (number, size) = self._lists.popitem(last=False)
             self._named.discard(number)
             self._listed -= size
         return self._last_list, False
 
-    def _transmit(self, frame: Frame) -> None:
+    def _transmit(self, data: bytes, asks: bool = False) -> None:
         if self._transport is not None:
-            data = encode(frame, self._dialect)
             try:
-                (self._transport.ask if frame.kind is Kind.ASK else self._transport.say)(data)
+                (self._transport.ask if asks else self._transport.say)(data)
             except LiveError as problem:  # as good as lost: whoever misses it will ask
                 _log.warning("%s: %s", self.name, problem)
 
@@ -683,7 +735,8 @@ class Agent:
                 table.asked[c, asked] = now
                 self._counts["asked"] += len(asked)
                 neighbour.asked_at = now if neighbour.asked_at is None else neighbour.asked_at
-                self._transmit(Frame(Kind.ASK, self.number, t, number, table.id[asked], len(asked)))
+                question = Frame(Kind.ASK, self.number, t, number, table.id[asked], len(asked))
+                self._transmit(encode(question, self._dialect), asks=True)
         self._advance()
 
     # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.protocol import Quantised, Rule
+from collegium.protocol.base import sign, weighted_sum
 from collegium.randomness import U32, U64, Draws, item_keys, sender_salts, uniform_draws
 from collegium.rule_settings import Settings
 
@@ -51,6 +52,27 @@ class Talk(ABC):
     def values(self, messages: Doubles | NDArray[np.uint32]) -> Doubles:
         """Messages as numbers, for a sender and a receiver alike."""
         return np.asarray(messages, np.float64)
+
+    # The same for one row, where arrays would cost more than what they hold.
+
+    def emit_one(self, row: int, round: int) -> float | None:
+        """What is said about one item, None for silence."""
+        messages, spoke = self.emit(np.array([row]), round)
+        return messages[0].item() if spoke is None or spoke[0] else None
+
+    def absorb_one(self, row: int, inbox: Sequence[float], weights: Sequence[float]) -> float:
+        """Hear about one item; its new statistic."""
+        rows = np.array([row])
+        self.absorb(rows, [np.array([value]) for value in inbox], weights)
+        return float(self.statistic(rows)[0])
+
+    def own_one(self, row: int) -> float:
+        """What this agent said last about one item."""
+        return float(self.own(np.array([row]))[0])
+
+    def value_one(self, message: float) -> float:
+        """One message as a number."""
+        return float(self.values(np.array([message]))[0])
 
 
 def talk_of(rule: Rule, agent: int, seed: int, capacity: int) -> Talk:
@@ -126,6 +148,43 @@ class ByArrays(Talk):
         if not self._rule.levels:
             return np.asarray(messages, np.float64)
         return np.asarray((2 * messages.astype(np.int64) - (self._rule.levels - 1)) * self._step, np.float64)
+
+    def emit_one(self, row: int, round: int) -> float | None:
+        rule, said = self._rule, self._candidate.item(row)
+        if rule.accumulate:
+            said += self._score.item(row)
+        if rule.threshold is not None:
+            if self._spoken.item(row) and not abs(said - self._sent.item(row)) > rule.threshold:
+                return None
+        elif (
+            rule.patience
+            and self._spoken.item(row)
+            and self._streak.item(row) >= rule.patience
+            and abs(said) >= rule.confidence
+        ):
+            return None
+        message: float = said
+        if rule.levels:
+            message = int(self._indices(np.array([row]), np.array([said]), round)[0])
+            said = self.value_one(message)
+        self._sent[row], self._spoken[row] = said, True
+        return message
+
+    def absorb_one(self, row: int, inbox: Sequence[float], weights: Sequence[float]) -> float:
+        total = weighted_sum(inbox, weights)
+        if self._rule.patience:
+            same = sign(total) == sign(self._candidate.item(row))
+            self._streak[row] = self._streak.item(row) + 1 if same else 0
+        self._candidate[row] = total
+        return total
+
+    def own_one(self, row: int) -> float:
+        return self._sent.item(row)
+
+    def value_one(self, message: float) -> float:
+        if not self._rule.levels:
+            return message
+        return (2 * int(message) - (self._rule.levels - 1)) * self._step
 
     def _indices(self, rows: Rows, said: Doubles, round: int) -> NDArray[np.uint32]:
         place = (said + self._rule.bound) * self._per_step

@@ -34,6 +34,7 @@ MOST_ITEMS = 1 << 16
 """Items in one frame at most; more go into several."""
 _NOTHING = np.empty(0)
 _HEADER = struct.Struct("<BBHIQQIIBBH")
+_DOUBLE = struct.Struct("<d")
 NUMBER = 64
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -87,6 +88,33 @@ class Frame(NamedTuple):
     """One message per item spoken about: numbers, or indices of levels."""
 
 
+class Single(NamedTuple):
+    """A ROUND frame about one item, without arrays: an item alone is not to pay for many."""
+
+    sender: int
+    round: int
+    list: int
+    item: int | None
+    """Its identity; None where the list was named before."""
+    message: float | None
+    """A number, the index of a level, or None for silence."""
+
+
+def encode_single(frame: Single, dialect: Dialect) -> bytes:
+    """The same bytes as `encode` gives for a frame with this one item."""
+    bits, message = dialect.bits, frame.message
+    flags = (_NAMED if frame.item is not None else 0) | (_SILENT if message is None else 0)
+    header = _HEADER.pack(
+        VERSION, 1, frame.sender, frame.round, dialect.network, dialect.policy, frame.list, 1, bits, flags, 0
+    )
+    item = b"" if frame.item is None else frame.item.to_bytes(8, "little")
+    if message is None:
+        return header + item + b"\0"
+    if bits == NUMBER:
+        return header + item + _DOUBLE.pack(message)
+    return header + item + int(message).to_bytes((bits + 7) // 8, "little")
+
+
 def encode(frame: Frame, dialect: Dialect) -> bytes:
     """The bytes of a frame."""
     flags = 0
@@ -106,7 +134,7 @@ def encode(frame: Frame, dialect: Dialect) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, dialect: Dialect) -> Frame:
+def decode(data: bytes, dialect: Dialect) -> Frame | Single:
     """The frame these bytes are, or the reason why they are none."""
     if len(data) < _HEADER.size:
         raise FrameError(f"a frame has at least {_HEADER.size} bytes, this one {len(data)}")
@@ -131,6 +159,8 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
     masked = (count + 7) // 8 if silent else 0
     if len(data) < place + 8 * count * named + masked:
         raise FrameError(f"{len(data)} bytes are too few for {count} items")
+    if count == 1 and meant is Kind.ROUND:
+        return _decode_single(data, dialect, sender, round, number, named, silent)
     ids = None
     if named:
         ids = np.frombuffer(data, "<u8", count, place).astype(np.uint64, copy=False)
@@ -155,6 +185,34 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
             if not honest:
                 raise FrameError("a message that is not a number, or larger than any honest one")
     return Frame(meant, sender, round, number, ids, count, spoke, values)
+
+
+def _decode_single(
+    data: bytes, dialect: Dialect, sender: int, round: int, number: int, named: bool, silent: bool
+) -> Single:
+    place, bits, item = _HEADER.size, dialect.bits, None
+    if named:
+        item = int.from_bytes(data[place : place + 8], "little")
+        place += 8
+    if silent:
+        if data[place] > 1:
+            raise FrameError("a mask with more bits than items")
+        place += 1
+    speaks = not silent or data[place - 1] == 1
+    size = place + ((bits + 7) // 8 if speaks else 0)
+    if len(data) != size:
+        raise FrameError(f"{len(data)} bytes where the header says {size}")
+    if not speaks:
+        return Single(sender, round, number, item, None)
+    if bits == NUMBER:
+        value: float = _DOUBLE.unpack_from(data, place)[0]
+        if not -dialect.largest <= value <= dialect.largest:
+            raise FrameError("a message that is not a number, or larger than any honest one")
+        return Single(sender, round, number, item, value)
+    index = int.from_bytes(data[place:], "little")
+    if index >> bits:
+        raise FrameError("bits after the last message")
+    return Single(sender, round, number, item, index)
 
 
 def _pack(values: Doubles | NDArray[np.uint32], bits: int) -> bytes:
