@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Study, repetitions_of
+from collegium.lab.table import Table
 from collegium.measures import mean_interval
 
 _KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
@@ -44,21 +46,36 @@ def _means(lab: Laboratory, study: Study, folder: Path) -> Path:
 
 def _figures(lab: Laboratory, study: Study, folder: Path) -> list[Path]:
     made = []
-    for name, figure in study.draw(lab.table(study)).items():
+    for name, figure in _drawn(lab.table(study), study).items():
         path = folder / f"{name}.png"
         figures.save(figure, path, dpi=90)
         made.append(path)
     return made
 
 
+def _drawn(table: Table, study: Study) -> dict[str, Any]:
+    """The figures, without those that show items of the data sets: these are not ours to hand on."""
+    figures = study.draw(table)
+    if (table["quantity"] == "pixel").any():
+        return {name: figure for name, figure in figures.items() if name.endswith("-network")}
+    return figures
+
+
 def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
     """Claims, then every study with its figures."""
     claims = lab.claims([study.name for study in studies])
-    lines = ["# Results", "", "Made by `collegium study summary`.", "", "## Claims", ""]
+    lines = [
+        "# Results",
+        "",
+        "Made by `collegium study summary` from a real run; pictures of items stay with the data.",
+        "",
+        "## Claims",
+        "",
+    ]
     lines += ["| study | claim | verdict | evidence |", "|---|---|---|---|"]
     lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
     for study in studies:
         table = lab.table(study)
         lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {repetitions_of(table)}.", ""]
-        lines += [f"![{name}]({name}.png)" for name in study.draw(table)]
+        lines += [f"![{name}]({name}.png)" for name in _drawn(table, study)]
     return "\n".join(lines) + "\n"

@@ -25,8 +25,8 @@ THRESHOLDS = np.r_[0.0, np.geomspace(1e-3, 10, 99)]
 PATIENCES = (1, 2, 3, 4, 5)
 CONFIDENCES = np.r_[0.0, np.geomspace(1e-2, 10, 39)]
 """Of label stability, in the same units."""
-LOW = 0.3
-"""Low cost is below this part of full communication."""
+LOW = 2
+"""Little is sent if it is no more than so many full rounds would send, whatever the budget."""
 
 
 class Stopping(FullModelNet):
@@ -77,10 +77,9 @@ class Stopping(FullModelNet):
         links = networks.of("modelnet").links
         parts = []
         for budget in BUDGETS[1:]:
-            limit = links + LOW * (budget - 1) * links
             of = table[table["round"] == budget]
             trigger, stability = (
-                chosen(of[of["method"] == name], limit)[0] for name in ("Δ-trigger", "label stability")
+                chosen(of[of["method"] == name], LOW * links)[0] for name in ("Δ-trigger", "label stability")
             )
             parts.append((f"at most {budget} rounds", above(trigger - stability)))
         t = max(BUDGETS)
