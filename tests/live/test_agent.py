@@ -20,6 +20,7 @@ from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import Faults, FaultyTransport
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.live.transport.zenoh import ZenohTransport
+from collegium.live.wire import Frame, Kind, encode
 from collegium.network import collaborate
 from live_networks import decide, in_memory
 
@@ -255,3 +256,26 @@ def test_a_transport_that_mixes_up_senders_is_found_out() -> None:
     hub = Hub()
     with pytest.raises(CheckError, match="given as one of agent 1"):
         check_transport(lambda place: Mixed(place, hub))
+
+
+def test_decided_items_are_told_before_their_rows_are_used_again() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+        decide(agents, np.ones((2, 3)), ["x", "y"])
+        names = ["x", *range(10), "y"]
+        waiting = [agent.submit(names, np.full(12, 5.0)) for agent in agents[:2]]
+        for start in range(100, 300, 20):  # more than all rows, while one item waits for agent 2
+            decide(agents, np.full((20, 3), -5.0), list(range(start, start + 20)))
+        agents[2].submit(list(range(10)), np.full(10, 5.0))
+        first = waiting[0].result(20)
+    assert [one.id for one in first] == names
+    assert [one.statistic for one in first] == [1.0, *[5.0] * 10, 1.0]
+
+
+def test_a_frame_that_names_an_item_twice_is_refused() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2) as agents:
+        frame = Frame(Kind.ROUND, 1, 1, 1, np.array([5, 5], np.uint64), 2, None, np.ones(2))
+        agents[0].receive(1, encode(frame, agents[0]._dialect))
+        assert agents[0].status()["neighbours"][0]["rejected_frames"] == 1
+        assert not agents[0].is_pending(5)

@@ -180,6 +180,17 @@ def test_an_agent_is_light_and_quick_and_asleep_when_idle(tmp_path: Path) -> Non
     assert max(sizes) < 150e6
 
 
+def test_neighbours_that_come_and_go_leave_no_open_files_behind(tmp_path: Path) -> None:
+    with running(tmp_path / "net", policy.uniform(topology.complete(3))) as network:
+        before = len(list(Path(f"/proc/{network[0].pid}/fd").iterdir()))
+        for _ in range(3):
+            os.kill(int(network[2].pid or 0), signal.SIGKILL)
+            wait_for(lambda: not status(network[0])["ready"])
+            network[2].start()
+            wait_for(lambda: status(network[0])["ready"])
+        wait_for(lambda: len(list(Path(f"/proc/{network[0].pid}/fd").iterdir())) <= before + 8)
+
+
 def _rss(member: Member) -> int:
     text = Path(f"/proc/{member.pid}/status").read_text()
     return 1024 * int(text.partition("VmRSS:")[2].split()[0])

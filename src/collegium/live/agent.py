@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -64,6 +65,7 @@ Doubles = NDArray[np.float64]
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds of the latency histogram, in seconds."""
 _log = logging.getLogger("collegium.live")
+_PING = 0.5  # seconds between questions to somebody who is silent although its token is there
 _LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
 _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
 
@@ -110,8 +112,9 @@ class Limits:
 class _Ticket:
     """Somebody waits for these items."""
 
-    def __init__(self, names: Sequence[Name], rows: Rows, trace: bool) -> None:
-        self.names, self.rows, self.trace, self.open = names, rows, trace, len(rows)
+    def __init__(self, names: Sequence[Name], trace: bool) -> None:
+        self.names, self.trace, self.open = names, trace, len(names)
+        self.outcomes: list[Outcome | None] = [None] * len(names)
         self.future: Future[list[Outcome]] = Future()
 
 
@@ -164,10 +167,11 @@ class Agent:
         self._talk = talk_of(rule, self.number, seed64(seed), capacity)
         self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._named: set[int] = set()
-        self._listed = self._last_list = 0
+        self._listed = 0
+        self._last_list = secrets.randbits(32)  # neighbours may remember lists of a life before this one
         self._touched: list[Rows] = []
-        self._tickets: dict[int, list[_Ticket]] = {}
-        self._completed: list[tuple[_Ticket, list[Outcome]]] = []
+        self._tickets: dict[int, list[tuple[_Ticket, int]]] = {}  # by row: who waits, and the item's place there
+        self._completed: list[_Ticket] = []
         self._mine = 0  # items in hand that were submitted here
         self._lock = threading.Condition(threading.RLock())
         self._transport: Transport | None = None
@@ -193,7 +197,7 @@ class Agent:
         """Leave it; whoever waits for an item is told."""
         with self._lock:
             self._is_closed = True
-            waiting = {id(t): t for tickets in self._tickets.values() for t in tickets}
+            waiting = {id(ticket): ticket for tickets in self._tickets.values() for ticket, _ in tickets}
             self._tickets.clear()
             self._lock.notify_all()
         if self._transport is not None:
@@ -237,20 +241,23 @@ class Agent:
                 self._counts["refused"] += len(ids)
                 raise Busy(self._retry_after())
             now = time.monotonic()
+            ticket = _Ticket(names, trace)
+            late = rows[~fresh]
+            late = late[(self._table.state[late] != VIEWLESS) & (self._table.view[late] == NO_VIEW)]
+            self._table.view[late] = LATE_VIEW
+            # Decided items are told at once: their rows may be the next to be used again.
+            done = np.flatnonzero(~fresh & (self._table.state[rows] == DONE))
+            self._tell(ticket, done.tolist(), rows[done])
             if new:
                 rows[fresh] = self._take(ids[fresh], now, 1)
-            ticket = _Ticket(names, rows, trace)
-            state, view = self._table.state[rows], self._table.view[rows]
+            state = self._table.state[rows]
+            state[done] = DONE
             self._mine += int((state == VIEWLESS).sum())
-            self._table.view[rows[(state != VIEWLESS) & (view == NO_VIEW)]] = LATE_VIEW
             waiting = state == VIEWLESS
             self._table.view[rows[waiting]] = VIEW
             self._begin(rows[waiting], scores[waiting], now)
-            for row in rows[self._table.state[rows] != DONE].tolist():
-                self._tickets.setdefault(row, []).append(ticket)
-            ticket.open = int((self._table.state[rows] != DONE).sum())
-            if not ticket.open:
-                self._complete(ticket)
+            for place in np.flatnonzero(state != DONE).tolist():
+                self._tickets.setdefault(int(rows[place]), []).append((ticket, place))
             self._advance()
         self._deliver()
         return ticket.future
@@ -282,7 +289,7 @@ class Agent:
                 frame = decode(data, self._dialect)
                 if frame.sender != sender:
                     raise FrameError(f"a frame that claims to come from agent {frame.sender}")
-                asks = isinstance(frame, Frame) and frame.kind is Kind.ASK
+                asks = isinstance(frame, Frame) and frame.kind in (Kind.ASK, Kind.PING)
                 if not (neighbour.hears if asks else neighbour.is_heard):
                     raise FrameError("a frame from an agent that has no part in this one's rounds")
                 self._hear_again(neighbour, now)
@@ -292,6 +299,8 @@ class Agent:
                     self._hear(neighbour, frame, now)
                 elif frame.kind is Kind.ASK and frame.list == self.number:
                     self._answer(frame, now)
+                elif frame.kind is Kind.PING and frame.list == self.number:
+                    self._transmit(encode(frame._replace(kind=Kind.WAIT, sender=self.number), self._dialect))
             except FrameError as problem:
                 neighbour.rejected += 1
                 neighbour.reason = f"sent {problem}"
@@ -342,6 +351,7 @@ class Agent:
         column = self._columns.get(neighbour.peer.number)
         if column is not None and not self._excused[column]:
             self._excused[column] = self._somebody_excused = True
+            self._lock.notify_all()
             self._touched.append(np.flatnonzero(self._table.state == TALKING))
 
     def _hear(self, neighbour: Neighbour, frame: Frame, now: float) -> None:
@@ -450,7 +460,13 @@ class Agent:
             spoke = table.spoke[t - 1, again]
             messages = table.said[t - 1, again[spoke]]
             self._send(again, t, messages, None if spoke.all() else spoke, afresh=True)
-        waiting = frame.ids[~said]
+        # What it will never say, having come too late or having no room, it says at once.
+        never = ~said & (~known | (table.first[rows] > t))
+        if never.any():
+            number, nobody = self._list(b"", 0)[0], np.zeros(int(never.sum()), np.bool_)
+            silent = Frame(Kind.ROUND, self.number, t, number, frame.ids[never], len(nobody), nobody, np.empty(0))
+            self._transmit(encode(silent, self._dialect))
+        waiting = frame.ids[~said & ~never]
         if len(waiting):
             self._transmit(encode(Frame(Kind.WAIT, self.number, t, 0, waiting, len(waiting)), self._dialect))
 
@@ -461,6 +477,8 @@ class Agent:
 
     def _take_heard(self, ids: U64, now: float, round: int) -> Rows:
         """Rows for items heard of from neighbours; -1 where there is no room for them."""
+        if len(ids) > 1 and len(np.unique(ids)) < len(ids):
+            raise FrameError("a frame that names an item twice")
         rows = np.full(len(ids), -1, np.intp)
         n = min(self._table.room(), len(ids))
         if n < len(ids):
@@ -577,24 +595,33 @@ class Agent:
         self._counts["from_zero"] += len(rows) - int(viewed.sum())
         self._counts["with_missing"] += int(table.missed[:, rows].any(axis=0).sum())
         if self._tickets:
+            news: dict[_Ticket, tuple[list[int], list[int]]] = {}
             for row in rows.tolist():
-                for ticket in self._tickets.pop(row, ()):
-                    ticket.open -= 1
-                    if not ticket.open:
-                        self._complete(ticket)
+                for ticket, place in self._tickets.pop(row, ()):
+                    places, decided = news.setdefault(ticket, ([], []))
+                    places.append(place)
+                    decided.append(row)
+            for ticket, (places, decided) in news.items():
+                self._tell(ticket, places, np.array(decided))
 
-    def _complete(self, ticket: _Ticket) -> None:
-        self._completed.append((ticket, self._outcomes(ticket.names, ticket.rows, ticket.trace)))
+    def _tell(self, ticket: _Ticket, places: list[int], rows: Rows) -> None:
+        """Outcomes for somebody who waits, while their rows are still theirs."""
+        outcomes = self._outcomes([ticket.names[place] for place in places], rows, ticket.trace)
+        for place, outcome in zip(places, outcomes, strict=True):
+            ticket.outcomes[place] = outcome
+        ticket.open -= len(places)
+        if not ticket.open:
+            self._completed.append(ticket)
 
     def _deliver(self) -> None:
         """Hand out outcomes, outside the lock."""
         while self._completed:
             try:
-                ticket, outcomes = self._completed.pop()
+                ticket = self._completed.pop()
             except IndexError:
                 return
             if ticket.future.set_running_or_notify_cancel():
-                ticket.future.set_result(outcomes)
+                ticket.future.set_result([one for one in ticket.outcomes if one is not None])
 
     def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[Outcome]:
         table, T = self._table, self.rounds
@@ -687,16 +714,24 @@ class Agent:
     # ── deadlines ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep_watch(self) -> None:
-        """Look after what is overdue; asleep while nothing is in hand."""
+        """Look after what is overdue; asleep while nothing is in hand and nobody's silence is in doubt."""
+        pinged = 0.0
         while True:
             with self._lock:
                 if self._is_closed:
                     return
-                self._lock.wait(self.deadlines.least / 4 if self._table.active else None)
+                doubtful = [n for n in self._heard if n.is_excused and n.is_present]
+                self._lock.wait(self.deadlines.least / 4 if self._table.active else _PING if doubtful else None)
                 if self._is_closed:
                     return
+                now = time.monotonic()
                 if self._table.active:
-                    self._look(time.monotonic())
+                    self._look(now)
+                if doubtful and now - pinged >= _PING:
+                    pinged = now
+                    for neighbour in doubtful:
+                        ping = Frame(Kind.PING, self.number, 1, neighbour.peer.number, np.zeros(1, np.uint64), 1)
+                        self._transmit(encode(ping, self._dialect), asks=True)
             self._deliver()
 
     def _look(self, now: float) -> None:
@@ -722,9 +757,8 @@ class Agent:
             if neighbour.has_gone_silent(now):
                 self._excuse(neighbour, "does not answer")
                 continue
-            # In the first round a neighbour may itself be waiting for its view.
-            patience = self.deadlines.longest + np.where(rounds == 1, self.deadlines.view, 0.0)
-            over = waiting > patience
+            # Somebody, near or far, may be waiting for its view.
+            over = waiting > self.deadlines.longest + self.deadlines.view
             if over.any():
                 table.word[rounds[over] - 1, c, rows[over]] = GIVEN_UP
                 neighbour.late_at = now
@@ -749,7 +783,7 @@ class Agent:
     def why_not_ready(self) -> str | None:
         """What is missing for full rounds; None if nothing is."""
         with self._lock:
-            away = [n.peer.name for n in self._neighbours.values() if not n.is_present]
+            away = [n.peer.name for n in self._neighbours.values() if not n.is_present or (n.is_heard and n.is_excused)]
         return f"waiting for {', '.join(away)}" if away else None
 
     def status(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collegium.randomness import U64
 
 Rows = NDArray[np.intp]
 _ASKED = 8.5  # deadlines, one question each: with a fifth of all frames lost, eight without answer are rare
+_OF_A_LIST = 32  # what remembering a list costs, in items
 _REMEMBERED = 1 << 17  # items in the lists remembered of one neighbour; a sender counts on half of it
 
 
@@ -101,7 +102,10 @@ class Neighbour:
 
     def has_gone_silent(self, now: float) -> bool:
         """Whether it was asked several times and gave no sign of life."""
-        return self.asked_at is not None and now - self.asked_at > min(_ASKED * self.deadline, self.deadlines.longest)
+        # Well before others give up on those who wait for it.
+        return self.asked_at is not None and now - self.asked_at > min(
+            _ASKED * self.deadline, self.deadlines.longest / 2
+        )
 
     def state(self, now: float) -> State:
         """How it is with it now."""
@@ -115,7 +119,7 @@ class Neighbour:
         """It named a list of items."""
         self._forget(number)
         self._lists[number] = rows, ids
-        self._listed += len(ids)
+        self._listed += len(ids) + _OF_A_LIST
         while self._listed > _REMEMBERED and len(self._lists) > 1:
             self._forget(next(iter(self._lists)))
 
@@ -128,4 +132,4 @@ class Neighbour:
     def _forget(self, number: int) -> None:
         known = self._lists.pop(number, None)
         if known is not None:
-            self._listed -= len(known[1])
+            self._listed -= len(known[1]) + _OF_A_LIST

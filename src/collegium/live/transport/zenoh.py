@@ -143,7 +143,13 @@ def _give_up_in_time(link: zenoh.Link) -> None:
         return
     ends = (link.src.partition("/")[2], link.dst.partition("/")[2])
     for number in os.listdir("/proc/self/fd"):
-        with suppress(OSError), socket.socket(fileno=os.dup(int(number))) as one:
+        try:
+            if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+                continue  # making a socket of anything else fails, and leaves the copy open
+            copy = os.dup(int(number))
+        except OSError:
+            continue  # closed by now
+        with suppress(OSError), socket.socket(fileno=copy) as one:
             if (_address(one.getsockname()), _address(one.getpeername())) == ends:
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LEASE_MS)
 
