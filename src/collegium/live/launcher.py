@@ -106,18 +106,27 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
     for member in started:
         member.start()
     end = time.monotonic() + wait
-    for member in network:
-        with member.client() as client:
-            while not client.ready(0.2):
-                if _has_ended(member):
-                    words = member.last_words().removeprefix("collegium: ")
-                    _stop(started)
-                    raise LiveError(f"{member.file.agent.name} ended at once: {words or 'it left no words'}")
-                if time.monotonic() > end:
-                    raise LiveError(
-                        f"{member.file.agent.name} is not ready after {wait:g} s ({_why(client)}): see {member.log}, "
-                        f"and collegium live status {folder}"
-                    )
+    waiting: dict[str, str] = {member.file.agent.name: "it does not answer" for member in network}
+    while waiting:
+        for member in started:
+            if _has_ended(member):
+                words = member.last_words().removeprefix("collegium: ")
+                _stop(started)
+                raise LiveError(f"{member.file.agent.name} ended at once: {words or 'it left no words'}")
+        if time.monotonic() > end:
+            name, reason = next(iter(waiting.items()))
+            log = next(member.log for member in network if member.file.agent.name == name)
+            _stop(started)
+            raise LiveError(f"{name} is not ready after {wait:g} s ({reason}): see {log}; all were ended again")
+        for member in network:
+            name = member.file.agent.name
+            if name in waiting:
+                why_not = _why_not(member)
+                if why_not is None:
+                    del waiting[name]
+                else:
+                    waiting[name] = why_not
+        time.sleep(0.05)
     return network
 
 
@@ -133,9 +142,10 @@ def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]
     for member in members(folder):
         try:
             with member.client(timeout=3.0) as client:
-                yield member, client.status()
+                said = client.status()
+            yield member, _stranger(member, said) or said
         except LiveError as problem:
-            yield member, str(problem)
+            yield member, (member.last_words() if member.pid is None else "") or str(problem)
 
 
 def _stop(network: list[Member], wait: float = 20.0) -> None:
@@ -183,11 +193,22 @@ def _began(number: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _why(client: Client) -> str:
+def _why_not(member: Member) -> str | None:
+    """Why an agent is not ready; None if it is."""
     try:
-        return str(client.status()["why_not"])
+        with member.client(timeout=3.0) as client:
+            said = client.status()
     except LiveError:
         return "it does not answer"
+    return _stranger(member, said) or said["why_not"]
+
+
+def _stranger(member: Member, said: dict[str, Any]) -> str | None:
+    """That somebody else answers on an agent's port; None if it is the agent itself."""
+    me = member.file.agent
+    if (said.get("network"), said.get("number")) == (me.network, me.number):
+        return None
+    return f"agent {said.get('number')} of network {said.get('network')} answers on port {member.file.http.port}"
 
 
 def _shown(host: str) -> str:
