@@ -43,6 +43,10 @@ def init(
         str | None,
         typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} The team's own if left out; ring alone takes its size."),
     ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE,…", help="Types in the team's files to load although skops does not know them."),
+    ] = None,
     policy: Annotated[str | None, typer.Option(help=POLICY_HELP)] = None,
     hosts: Annotated[
         str, typer.Option(metavar="HOST,…", help="One for each agent, or fewer, used in turn.")
@@ -66,7 +70,8 @@ def init(
     from collegium.live.peers import Deadlines
     from collegium.team import Team
 
-    saved = None if team is None else Team.load(team)
+    trusted = [name.strip() for name in (trust or "").split(",") if name.strip()]
+    saved = None if team is None else Team.load(team, trusted=trusted)
     if topology is None and saved is None:
         raise PolicyError("give --team, or --topology for agents that are given scores, such as --topology ring:9")
     over, kept = (saved.policy, None) if topology is None else read_network_or_policy(_sized(topology, saved), policy)  # type: ignore[union-attr]
@@ -83,7 +88,8 @@ def init(
         port,
         http_port,
         tls,
-        Deadlines(max(deadline, 0.01), min(0.25, deadline), view_deadline),
+        Deadlines(deadline, min(0.25, deadline), view_deadline),
+        trusted=trusted,
     )
     files = create(out, over, saved, wishes)
     typer.echo(f"{len(files)} agents in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}")

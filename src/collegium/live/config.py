@@ -78,6 +78,8 @@ class Model(_Table):
     temperature: float = 1.0
     center: float = 0.0
     bounded: bool = False
+    trusted: list[str] = []
+    """Types in the model's file that are known to do no harm, beyond those skops knows."""
 
 
 class Secrets(_Table):

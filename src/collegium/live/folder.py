@@ -48,6 +48,8 @@ class Wishes:
     deadlines: Deadlines = _DEADLINES
     absent: str = "renormalise"
     faults: config.Fault | None = None
+    trusted: Sequence[str] = ()
+    """Types in models' files that are to be loaded although skops does not know them."""
 
 
 def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wishes | None = None) -> list[Path]:
@@ -101,7 +103,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
                     for j in range(K)
                     if j != k and any(h.number == k for h in hears[j])
                 ],
-                Model([-1, 1]) if team is None else _model(team, k, folder, stem),
+                Model([-1, 1]) if team is None else _model(team, k, folder, stem, wishes.trusted),
                 Port(
                     hosts[k],
                     http_ports[k],
@@ -133,13 +135,14 @@ def _talk(policy: Policy, wishes: Wishes) -> Talk:
     return Talk(digest, wishes.rounds, wishes.seed, absent=wishes.absent, **settings)  # type: ignore[arg-type]
 
 
-def _model(team: Team, k: int, folder: Path, stem: str) -> Model:
+def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) -> Model:
     return Model(
         [_plain(label) for label in team.classes_],
         model.write(team, k, folder, stem),
         float(team.temperature_[k]),
         float(team.center_[k]),
         bool(team.bounded),
+        list(trusted),
     )
 
 

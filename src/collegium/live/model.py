@@ -48,7 +48,7 @@ def load(settings: Model, folder: Path) -> Scorer | None:
     path = folder / settings.path
     if path.resolve().parent != folder.resolve():
         raise InputFileError(f"the model {settings.path} must stand beside the agent's file")
-    raw = _linear(path) if path.suffix == ".npz" else _team_of_one(path)
+    raw = _linear(path) if path.suffix == ".npz" else _team_of_one(path, settings.trusted)
 
     def score(views: NDArray[Any]) -> Doubles:
         f = raw(views) / settings.temperature
@@ -77,10 +77,10 @@ def _linear(path: Path) -> Scorer:
     return score
 
 
-def _team_of_one(path: Path) -> Scorer:
+def _team_of_one(path: Path, trusted: list[str]) -> Scorer:
     from collegium.team import Team
 
-    team = Team.load(path)
+    team = Team.load(path, trusted=trusted)
 
     def score(views: NDArray[Any]) -> Doubles:
         return team.scores([views])[:, 0]
