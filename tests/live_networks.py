@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from collegium.live.agent import Agent
 from collegium.live.peers import Deadlines
+from collegium.live.service import Server, Settings, app
 from collegium.live.transport.base import Peer, Place, Transport
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.policy import Policy
@@ -58,8 +61,6 @@ def in_memory(
 
 def wait_ready(agents: list[Agent], seconds: float = 30.0) -> None:
     """Until everybody sees all its neighbours."""
-    import time
-
     end = time.monotonic() + seconds
     while any(agent.why_not_ready() for agent in agents):
         assert time.monotonic() < end, [agent.why_not_ready() for agent in agents]
@@ -72,3 +73,18 @@ def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: 
     futures = [agent.submit(names, scores[:, k], trace=True) for k, agent in enumerate(agents)]
     columns = [[outcome.trace for outcome in future.result(timeout)] for future in futures]
     return np.array(columns, np.float64).transpose(2, 1, 0)
+
+
+@contextlib.contextmanager
+def served(agent: Agent, settings: Settings | None = None, **options: Any) -> Iterator[Server]:
+    """The agent's port, open."""
+    server = Server(app(agent, settings or Settings()), **options)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert server.wait_started(30)
+        yield server
+    finally:
+        server.stop()
+        thread.join(30)
+        assert not thread.is_alive()

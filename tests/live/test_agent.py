@@ -262,6 +262,8 @@ def test_decided_items_are_told_before_their_rows_are_used_again() -> None:
     over = policy.uniform(topology.complete(3))
     with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
         decide(agents, np.ones((2, 3)), ["x", "y"])
+        for start in (1000, 1031):  # all other rows: those of x and y are the next to be used again
+            decide(agents, np.zeros((31, 3)), list(range(start, start + 31)))
         names = ["x", *range(10), "y"]
         waiting = [agent.submit(names, np.full(12, 5.0)) for agent in agents[:2]]
         for start in range(100, 300, 20):  # more than all rows, while one item waits for agent 2

@@ -18,29 +18,14 @@ from collegium.errors import LiveError
 from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
 from collegium.live.items import Limits
-from collegium.live.service import Server, Settings, app
-from live_networks import in_memory
+from collegium.live.service import Settings
+from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
 
 ALONE = policy.Policy(np.ones((1, 1)))
 PAIR = policy.metropolis(topology.path(2))
 RING = policy.metropolis(topology.ring(4))
-
-
-@contextlib.contextmanager
-def served(agent, settings=None, port=0):
-    """The agent's port, open."""
-    server = Server(app(agent, settings or Settings()), port=port)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        assert server.wait_started(30)
-        yield server
-    finally:
-        server.stop()
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 @contextlib.contextmanager

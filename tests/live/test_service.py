@@ -29,7 +29,7 @@ from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
 from collegium.live.items import JSON, NPY, PNG, Limits
 from collegium.live.service import Server, Settings, _Careful, app
-from live_networks import in_memory
+from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
 
@@ -37,21 +37,6 @@ ALONE = policy.Policy(np.ones((1, 1)))
 PAIR = policy.metropolis(topology.path(2))
 TOKEN = "sesame"
 SECURED = Settings(token_sha256=hashlib.sha256(TOKEN.encode()).hexdigest())
-
-
-@contextlib.contextmanager
-def served(agent, settings=None, **options):
-    """The agent's port, open."""
-    server = Server(app(agent, settings or Settings()), **options)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        assert server.wait_started(30)
-        yield server
-    finally:
-        server.stop()
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 @contextlib.contextmanager
@@ -674,14 +659,14 @@ def test_whoever_waits_is_told_when_the_agent_stops_first():
 PROGRAM = """
 import numpy as np
 from collegium.live.agent import Agent
-from collegium.live.service import app, serve
+from collegium.live.service import Server, app
 from collegium.live.transport.base import Place
 from collegium.live.transport.memory import Hub, MemoryTransport
 
 place = Place("c0ffee", 0, "agent-0", "memory/0", (), (), None)
 agent = Agent(place, {0: 1.0})
 agent.start(MemoryTransport(place, Hub()))
-serve(app(agent), started=lambda: print("open", flush=True))
+Server(app(agent), started=lambda: print("open", flush=True)).run()
 agent.stop()
 print("closed", flush=True)
 """

@@ -292,7 +292,7 @@ class Agent:
                 asks = isinstance(frame, Frame) and frame.kind in (Kind.ASK, Kind.PING)
                 if not (neighbour.hears if asks else neighbour.is_heard):
                     raise FrameError("a frame from an agent that has no part in this one's rounds")
-                self._hear_again(neighbour, now)
+                self._hear_again(neighbour)
                 if isinstance(frame, Single):
                     self._hear_single(neighbour, frame, now)
                 elif frame.kind is Kind.ROUND:
@@ -318,7 +318,7 @@ class Agent:
                 _log.info("%s: %s %s", self.name, neighbour.peer.name, "is here" if is_there else "has left")
             neighbour.is_present = is_there
             if is_there:
-                self._hear_again(neighbour, time.monotonic())
+                self._hear_again(neighbour)
             else:
                 self._excuse(neighbour, "has left the network")
             self._advance()
@@ -337,8 +337,8 @@ class Agent:
             elif not neighbour.is_present:
                 neighbour.is_refused, neighbour.reason = not isinstance(reason, Away), reason
 
-    def _hear_again(self, neighbour: Neighbour, now: float) -> None:
-        neighbour.heard(now)
+    def _hear_again(self, neighbour: Neighbour) -> None:
+        neighbour.heard()
         column = self._columns.get(neighbour.peer.number)
         if column is not None and self._excused.item(column):
             self._excused[column] = False

@@ -37,7 +37,7 @@ class Deadlines:
     """How long to wait, in seconds."""
 
     longest: float = 2.0
-    """For a neighbour's word in one round, at most, however slow it has been so far."""
+    """For a neighbour's word in one round, at most, however slow it has been (and `view`, if one is waited for)."""
     least: float = 0.25
     """Nobody is asked or given up on before this, so that a moment's pause of a busy machine is none."""
     view: float = 1.0
@@ -66,7 +66,6 @@ class Neighbour:
     response: float | None = None
     """How long its word usually comes after our own, in seconds; None before the first."""
     spread: float = 0.0
-    heard_at: float = 0.0
     asked_at: float | None = None
     """When it was first asked without an answer."""
     late_at: float = 0.0
@@ -79,9 +78,9 @@ class Neighbour:
     _lists: OrderedDict[int, tuple[Rows, U64]] = field(default_factory=OrderedDict, repr=False)
     _listed: int = field(default=0, repr=False)
 
-    def heard(self, now: float) -> None:
+    def heard(self) -> None:
         """A frame came: it is there."""
-        self.heard_at, self.asked_at, self.is_excused, self.is_refused = now, None, False, False
+        self.asked_at, self.is_excused, self.is_refused = None, False, False
 
     def measure(self, seconds: float) -> None:
         """Its word came so long after our own: mean and mean deviation, as TCP keeps them."""

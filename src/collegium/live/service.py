@@ -627,11 +627,6 @@ class Server:
         started()
 
 
-def serve(application: Starlette, host: str = "127.0.0.1", port: int = 0, **options: Any) -> None:
-    """Open the port and serve until a signal comes; `options` as `Server` takes them."""
-    Server(application, host, port, **options).run()
-
-
 def _address(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     if not host:
         raise LiveError("name the address to listen on, such as 127.0.0.1; 0.0.0.0 is all of them")
