@@ -14,7 +14,7 @@ import pytest
 from collegium import policy, protocol, topology
 from collegium.checks import check_transport
 from collegium.errors import CheckError, CollegiumError, LiveError
-from collegium.live.agent import Busy, Limits
+from collegium.live.agent import Busy, Limits, identities
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import Faults, FaultyTransport
@@ -281,3 +281,24 @@ def test_a_frame_that_names_an_item_twice_is_refused() -> None:
         agents[0].receive(1, encode(frame, agents[0]._dialect))
         assert agents[0].status()["neighbours"][0]["rejected_frames"] == 1
         assert not agents[0].is_pending(5)
+
+
+def test_who_looks_on_sees_what_came_last_round_by_round() -> None:
+    over = policy.uniform(topology.complete(3))
+    scores = np.random.default_rng(4).normal(size=(5, 3))
+    with in_memory(over, rounds=4) as agents:
+        decide(agents, scores)
+        agents[0].submit(["half"], np.array([2.0]))
+        while not agents[1].is_pending("half"):
+            time.sleep(0.001)
+        newest, *others = agents[0].recent(4)
+        waiting = agents[1].recent(1)[0]
+    assert (newest["round"], newest["decided"], newest["trace"], newest["settled"]) == (0, False, [2.0], None)
+    assert (waiting["view"], waiting["trace"], waiting["score"]) == ("waiting", [None], None)
+    assert newest["identity"] == waiting["identity"] == f"{identities(['half'])[0]:016x}"
+    assert len(others) == 3
+    for one in others:
+        i = int(one["identity"], 16)
+        np.testing.assert_array_equal(one["trace"], collaborate(scores, over, 4).statistics[:, i, 0])
+        assert (one["round"], one["decided"], one["view"], one["missed"]) == (4, True, "given", [])
+        assert one["settled"] == agents[0].result(i).settled  # type: ignore[union-attr]

@@ -119,6 +119,17 @@ def test_one_item_gets_one_outcome_and_many_get_a_list():
         ]  # fmt: skip
 
 
+def test_who_looks_on_sees_the_last_items():
+    with one() as (agents, ask):
+        for k in range(3):
+            ask.post({"id": k, "score": 1})
+        status, seen = ask.json("GET", "/v1/recent?items=2")
+        assert status == 200
+        assert [int(item["identity"], 16) for item in seen["items"]] == [2, 1]
+        assert seen["rounds"] == agents[0].rounds
+        assert len(ask.json("GET", "/v1/recent")[1]["items"]) == 3
+
+
 def test_views_go_through_the_model_in_every_form():
     picture = io.BytesIO()
     Image.new("L", (3, 2), 7).save(picture, "PNG")
@@ -176,6 +187,8 @@ def test_any_name_can_be_asked_for(name):
         ("GET", "/v1/items/", None, None, 422, "1 to 200 characters"),
         ("GET", "/v1/items/%00", None, None, 422, "no control characters"),
         ("GET", "/v1/items/x?trace=2", None, None, 422, "must be 1 or 0"),
+        ("GET", "/v1/recent?items=65", None, None, 422, "from 1 to 64"),
+        ("GET", "/v1/recent?items=-1", None, None, 422, "from 1 to 64"),
         ("GET", "/nowhere", None, None, 404, "/openapi.json lists what there is"),
         ("GET", "/etc/passwd", None, None, 404, "lists what there is"),
         ("GET", "/healthz/", None, None, 404, "lists what there is"),

@@ -26,11 +26,13 @@ from numpy.typing import NDArray
 
 from collegium.arguments import whole_number
 from collegium.errors import LiveError, RuleError, ScoreError
+from collegium.live.account import Account
 from collegium.live.doors import Away
 from collegium.live.peers import Deadlines, Neighbour, State
 from collegium.live.table import (
     ABSENT,
     DONE,
+    FREE,
     GIVEN_UP,
     LATE_VIEW,
     NO_VIEW,
@@ -62,8 +64,6 @@ from collegium.randomness import U64, item_ids, seed64
 
 Name = int | str
 Doubles = NDArray[np.float64]
-LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Bounds of the latency histogram, in seconds."""
 _log = logging.getLogger("collegium.live")
 _PING = 0.5  # seconds between questions to somebody who is silent although its token is there
 _LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
@@ -177,10 +177,7 @@ class Agent:
         self._transport: Transport | None = None
         self._is_closed = False
         self._watch: threading.Thread | None = None
-        self._begun = time.monotonic()
-        self._counts = dict.fromkeys(("done", "from_zero", "with_missing", "refused", "no_room", "rounds", "asked"), 0)
-        self._latencies = np.zeros(len(LATENCIES) + 1, np.int64)
-        self._latency_sum = 0.0
+        self._account = Account()
         self._strangers: dict[str, int] = {}
         self.on_presence: Callable[[int, bool], object] = lambda number, is_there: None
 
@@ -238,8 +235,8 @@ class Agent:
             fresh = rows < 0
             new = int(fresh.sum())
             if self._mine + new > self._most or new > self._table.room():
-                self._counts["refused"] += len(ids)
-                raise Busy(self._retry_after())
+                self._account.refused += len(ids)
+                raise Busy(self._account.retry_after)
             now = time.monotonic()
             ticket = _Ticket(names, trace)
             late = rows[~fresh]
@@ -424,7 +421,7 @@ class Agent:
                 inbox.insert(self._place_of_own, self._talk.own_one(row))
             statistic = self._talk.absorb_one(row, inbox, self._weights)
             table.trace[t, row] = statistic
-            self._counts["rounds"] += 1
+            self._account.rounds += 1
             now = time.monotonic()
             if t == self.rounds:
                 agreed = all(sign(value) == sign(statistic) for value in inbox)
@@ -482,7 +479,7 @@ class Agent:
         rows = np.full(len(ids), -1, np.intp)
         n = min(self._table.room(), len(ids))
         if n < len(ids):
-            self._counts["no_room"] += len(ids) - n
+            self._account.no_room += len(ids) - n
         if n:
             rows[:n] = self._take(ids[:n], now, round)
         return rows
@@ -550,7 +547,7 @@ class Agent:
         self._talk.absorb(rows, inbox, weights)
         statistic = self._talk.statistic(rows)
         table.trace[t, rows] = statistic
-        self._counts["rounds"] += len(rows)
+        self._account.rounds += len(rows)
         if t == self.rounds:
             signs = np.sign(np.array(inbox))
             table.agreed[rows] = (signs == np.sign(statistic)).all(axis=0) & ~table.missed[:, rows].any(axis=0)
@@ -586,14 +583,11 @@ class Agent:
     def _finish(self, rows: Rows, now: float) -> None:
         table = self._table
         table.finish(rows, now)
-        seconds = now - table.born[rows]
-        self._latencies += np.bincount(np.searchsorted(LATENCIES, seconds), minlength=len(LATENCIES) + 1)
-        self._latency_sum += float(seconds.sum())
+        self._account.decided(now - table.born[rows])
         viewed = table.view[rows] == VIEW
         self._mine -= int(viewed.sum())
-        self._counts["done"] += len(rows)
-        self._counts["from_zero"] += len(rows) - int(viewed.sum())
-        self._counts["with_missing"] += int(table.missed[:, rows].any(axis=0).sum())
+        self._account.from_zero += len(rows) - int(viewed.sum())
+        self._account.with_missing += int(table.missed[:, rows].any(axis=0).sum())
         if self._tickets:
             news: dict[_Ticket, tuple[list[int], list[int]]] = {}
             for row in rows.tolist():
@@ -627,8 +621,7 @@ class Agent:
         table, T = self._table, self.rounds
         statistic = table.trace[T, rows]
         label = [self.classes[0] if value < 0 else self.classes[1] for value in statistic.tolist()]
-        before = table.trace[T - 1, rows]
-        settled = table.agreed[rows] & (np.sign(before) == np.sign(statistic))
+        settled = self._settled(rows)
         everybody = [neighbour.peer.name for neighbour in self._heard]
         missed = table.missed[:, rows]
         some = np.asarray(missed.any(axis=0))
@@ -657,6 +650,10 @@ class Agent:
                 )
             )
         return made
+
+    def _settled(self, rows: Rows) -> NDArray[np.bool_]:
+        trace, T = self._table.trace, self.rounds
+        return np.asarray(self._table.agreed[rows] & (np.sign(trace[T - 1, rows]) == np.sign(trace[T, rows])))
 
     # ── what goes out ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -767,7 +764,7 @@ class Agent:
             for t in _distinct(rounds[again]):
                 asked = rows[again & (rounds == t)][:MOST_ITEMS]
                 table.asked[c, asked] = now
-                self._counts["asked"] += len(asked)
+                self._account.asked += len(asked)
                 neighbour.asked_at = now if neighbour.asked_at is None else neighbour.asked_at
                 question = Frame(Kind.ASK, self.number, t, number, table.id[asked], len(asked))
                 self._transmit(encode(question, self._dialect), asks=True)
@@ -775,10 +772,32 @@ class Agent:
 
     # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
 
-    def _retry_after(self) -> float:
-        done, seconds = self._counts["done"], time.monotonic() - self._begun
-        rate = done / seconds if seconds > 0 else 0.0
-        return float(np.clip(self._mine / rate if rate else 1.0, 0.1, 10.0))
+    def recent(self, most: int = 8) -> list[dict[str, Any]]:
+        """The items that came last, newest first, as far as they are: for somebody who looks on."""
+        with self._lock:
+            table, now = self._table, time.monotonic()
+            known = np.flatnonzero(table.state != FREE)
+            rows = known[np.argsort(-table.born[known], kind="stable")[:most]]
+            return [self._onlook(row, now) for row in rows.tolist()]
+
+    def _onlook(self, row: int, now: float) -> dict[str, Any]:
+        table = self._table
+        state = table.state.item(row)
+        is_decided = state == DONE
+        reached = self.rounds if is_decided else table.round.item(row) - 1
+        trace = [None if step != step else step for step in table.trace[: reached + 1, row].tolist()]
+        return {
+            "identity": f"{table.id.item(row):016x}",
+            "round": reached,
+            "decided": is_decided,
+            "view": "waiting" if state == VIEWLESS else _VIEWS[table.view.item(row)],
+            "score": None if state == VIEWLESS else table.score.item(row),
+            "statistic": trace[-1],
+            "trace": trace,
+            "settled": bool(self._settled(np.array([row]))[0]) if is_decided else None,
+            "missed": [n.peer.name for c, n in enumerate(self._heard) if table.missed.item(c, row)],
+            "age_ms": round(1e3 * (now - table.born.item(row)), 3),
+        }
 
     def why_not_ready(self) -> str | None:
         """What is missing for full rounds; None if nothing is."""
@@ -791,7 +810,7 @@ class Agent:
         why_not = self.why_not_ready()
         with self._lock:
             now = time.monotonic()
-            carried = self._transport
+            carried, account = self._transport, self._account
             return {
                 "name": self.name,
                 "number": self.number,
@@ -802,19 +821,15 @@ class Agent:
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
                 "strangers": dict(self._strangers),
-                "items": {
-                    "in_hand": self._table.active,
-                    "most": self._most,
-                    **{k: self._counts[k] for k in ("done", "from_zero", "with_missing", "refused", "no_room")},
-                },
-                "rounds_done": self._counts["rounds"],
-                "asked": self._counts["asked"],
+                "items": {"in_hand": self._table.active, "most": self._most, **account.items()},
+                "rounds_done": account.rounds,
+                "asked": account.asked,
                 "bytes": {"said": carried.said_bytes, "heard": carried.heard_bytes}
                 if carried
                 else {"said": 0, "heard": 0},
-                "latency_ms": {"p50": self._quantile(0.5), "p99": self._quantile(0.99)},
-                "latency": {"bounds": list(LATENCIES), "counts": self._latencies.tolist(), "sum": self._latency_sum},
-                "up_s": round(now - self._begun, 3),
+                "latency_ms": {"p50": account.quantile(0.5), "p99": account.quantile(0.99)},
+                "latency": account.histogram(),
+                "up_s": round(now - account.begun, 3),
             }
 
     def _neighbour_status(self, neighbour: Neighbour, now: float) -> dict[str, Any]:
@@ -832,13 +847,6 @@ class Agent:
             "missed": neighbour.missed,
             "rejected_frames": neighbour.rejected,
         }
-
-    def _quantile(self, q: float) -> float | None:
-        total = int(self._latencies.sum())
-        if not total:
-            return None
-        place = int(np.searchsorted(np.cumsum(self._latencies), q * total))
-        return 1e3 * LATENCIES[min(place, len(LATENCIES) - 1)]
 
 
 def identities(names: Sequence[Name]) -> U64:

@@ -8,7 +8,9 @@ from typing import Any
 from collegium.live.items import JPEG, JSON, LARGEST_NUMBER, LONGEST_NAME, NO_NAME, NPY, PNG, Limits
 
 Schema = dict[str, Any]
-PATHS = frozenset({"/v1/items", "/v1/status", "/healthz", "/readyz", "/metrics", "/openapi.json"})
+MOST_RECENT = 64
+"""Items that one look at an agent tells of."""
+PATHS = frozenset({"/v1/items", "/v1/recent", "/v1/status", "/healthz", "/readyz", "/metrics", "/openapi.json"})
 """All paths that have no name of an item in them."""
 
 
@@ -25,6 +27,7 @@ def document(name: str, limits: Limits, is_secured: bool) -> Schema:
         "paths": {
             "/v1/items": {"post": _post(limits)},
             "/v1/items/{id}": {"get": _get_item()},
+            "/v1/recent": {"get": _get_recent()},
             "/v1/status": {"get": _get("The agent and its neighbours.", {"$ref": "#/components/schemas/Status"})},
             "/healthz": {
                 "get": _get("Whether the process is there.", _object({"alive": {"const": True}}), is_open=True)
@@ -119,6 +122,28 @@ def _schemas(limits: Limits) -> Schema:
             }
         ),
         "Outcomes": _object({"items": {"type": "array", "items": _ref("Outcome")}}),
+        "Glance": _object(
+            {
+                "identity": {"type": "string", "description": "The item, as all agents know it: 16 digits."},
+                "round": {"type": "integer", "minimum": 0},
+                "decided": {"type": "boolean"},
+                "view": {"enum": ["waiting", "given", "missing", "late"]},
+                "score": {"type": ["number", "null"]},
+                "statistic": {"type": ["number", "null"]},
+                "trace": {"type": "array", "items": {"type": ["number", "null"]}},
+                "settled": {"type": ["boolean", "null"]},
+                "missed": {"type": "array", "items": {"type": "string"}},
+                "age_ms": {"type": "number", "minimum": 0},
+            }
+        ),
+        "Recent": _object(
+            {
+                "name": {"type": "string"},
+                "number": {"type": "integer"},
+                "rounds": {"type": "integer"},
+                "items": {"type": "array", "items": _ref("Glance")},
+            }
+        ),
         "Status": _object(
             {
                 "name": {"type": "string"},
@@ -225,6 +250,12 @@ def _get(words: str, schema: Schema, *, is_open: bool = False) -> Schema:
     open_to_all: Schema = {"security": []} if is_open else {}
     statuses = () if is_open else (422,)
     return {"summary": words, "responses": _and_refusals({"200": _answer(words, schema)}, *statuses), **open_to_all}
+
+
+def _get_recent() -> Schema:
+    words = "The items that came last, newest first, decided or not."
+    number = {"type": "integer", "minimum": 1, "maximum": MOST_RECENT}
+    return {**_get(words, _ref("Recent")), "parameters": [_option("items", "How many of them; 8 if not said.", number)]}
 
 
 def _get_ready() -> Schema:

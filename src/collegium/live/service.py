@@ -2,6 +2,7 @@
 
     POST /v1/items        one item or many, with scores or views; answered when the network has decided
     GET  /v1/items/{id}   an outcome that is still remembered
+    GET  /v1/recent       the items that came last, round by round, decided or not
     GET  /v1/status       the agent and its neighbours
     GET  /healthz         the process is there          GET /readyz        and all its neighbours are
     GET  /metrics         for Prometheus                GET /openapi.json  all this, for machines
@@ -103,6 +104,7 @@ def app(agent: Agent, settings: Settings = _SETTINGS) -> Starlette:
         routes=[
             Route("/v1/items", service.post_items, methods=["POST"]),
             Route("/v1/items/{id:path}", service.get_item, methods=["GET"]),
+            Route("/v1/recent", service.get_recent, methods=["GET"]),
             Route("/v1/status", service.get_status, methods=["GET"]),
             Route("/healthz", service.get_health, methods=["GET"]),
             Route("/readyz", service.get_readiness, methods=["GET"]),
@@ -307,6 +309,17 @@ class _Service:
         if outcome is None:
             raise Refusal(404, f"{self.agent.name} knows no item {name!r:.220}: it never came here, or is forgotten")
         return _json(outcome)
+
+    async def get_recent(self, request: Request) -> Response:
+        given = options_of(request.scope["query_string"], ("items",)).get("items", "8")
+        if not (
+            given.isascii() and given.isdecimal() and 1 <= int(given[:4]) <= openapi.MOST_RECENT and len(given) <= 4
+        ):
+            raise Refusal(422, f"items must be a number from 1 to {openapi.MOST_RECENT}, got {given[:40]!r}")
+        agent = self.agent
+        return _json(
+            {"name": agent.name, "number": agent.number, "rounds": agent.rounds, "items": agent.recent(int(given))}
+        )
 
     async def get_status(self, request: Request) -> Response:
         options_of(request.scope["query_string"], ())
