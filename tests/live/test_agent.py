@@ -302,3 +302,50 @@ def test_who_looks_on_sees_what_came_last_round_by_round() -> None:
         np.testing.assert_array_equal(one["trace"], collaborate(scores, over, 4).statistics[:, i, 0])
         assert (one["round"], one["decided"], one["view"], one["missed"]) == (4, True, "given", [])
         assert one["settled"] == agents[0].result(i).settled  # type: ignore[union-attr]
+
+
+def test_views_are_waited_for_by_all_together_and_not_one_hop_after_the_other() -> None:
+    over = NETWORKS["ring"]
+    deadlines = Deadlines(longest=20.0, least=0.1, view=1.0)
+    with in_memory(over, rounds=3, deadlines=deadlines) as agents:
+        decide(agents, np.ones((1, 12)), ["warm"])
+        begun = time.monotonic()
+        (first,) = agents[0].submit(["x"], np.array([1.0])).result(30)
+        while (far := agents[6].result("x")) is None:
+            time.sleep(0.01)
+        seconds = time.monotonic() - begun
+    assert seconds < 3.0  # six hops, each with a wait of its own, would be six seconds
+    assert (far.view, far.missed, first.view, first.missed) == ("missing", [], "given", [])
+
+
+def test_an_item_decided_long_ago_is_not_decided_once_more() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+        decide(agents, np.ones((1, 3)), ["x"])
+        for start in range(0, 96, 32):
+            decide(agents, np.zeros((32, 3)), list(range(start, start + 32)))
+        assert agents[0].result("x") is None
+        for kind, list_ in ((Kind.ASK, 0), (Kind.NEWS, 0)):
+            agents[0].receive(1, encode(Frame(kind, 1, 2, list_, identities(["x"]), 1), agents[0]._dialect))
+            assert not agents[0].is_pending("x")
+
+
+def test_a_word_said_twice_is_measured_once() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=3) as agents:
+        agents[0].submit([5], np.zeros(1))
+        neighbour = agents[0]._neighbours[1]
+        word = [
+            encode(Frame(Kind.ROUND, 1, t, 1, np.array([5], np.uint64), 1, None, np.ones(1)), agents[0]._dialect)
+            for t in (1, 2)
+        ]
+        agents[0].receive(1, word[0])
+        assert neighbour.response is None  # a first word waits for a view
+        agents[0].receive(
+            2, encode(Frame(Kind.ROUND, 2, 1, 1, np.array([5], np.uint64), 1, None, np.ones(1)), agents[0]._dialect)
+        )
+        agents[0].receive(1, word[1])
+        first = neighbour.response
+        assert first is not None
+        agents[0].receive(1, word[1])
+        assert neighbour.response == first

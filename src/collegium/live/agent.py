@@ -294,6 +294,8 @@ class Agent:
                     self._hear_single(neighbour, frame, now)
                 elif frame.kind is Kind.ROUND:
                     self._hear(neighbour, frame, now)
+                elif frame.kind is Kind.NEWS:
+                    self._hear_news(frame, now)
                 elif frame.kind is Kind.ASK and frame.list == self.number:
                     self._answer(frame, now)
                 elif frame.kind is Kind.PING and frame.list == self.number:
@@ -369,6 +371,7 @@ class Agent:
         values = self._talk.values(frame.values)
         valid = (rows >= 0) & (table.id[rows] == ids)
         valid &= table.word[t - 1, column, rows] == ABSENT
+        due = rows[valid & (table.round[rows] == t) & (table.state[rows] == TALKING)]
         if frame.spoke is not None:
             table.word[t - 1, column, rows[valid & ~frame.spoke]] = UNCHANGED
             values = values[valid[frame.spoke]]
@@ -378,11 +381,15 @@ class Agent:
         spoken = rows[valid]
         table.word[t - 1, column, spoken] = SAID
         table.inbox[t - 1, column, spoken] = values
-        due = rows[(table.round[rows] == t) & (table.state[rows] == TALKING) & (rows >= 0)]
         if len(due):
-            # A word that had to be asked for tells how long an answer takes, not how long its loss went unnoticed.
-            neighbour.measure(now - max(float(table.since[due[0]]), float(table.asked[column, due[0]])))
+            self._measure(neighbour, column, int(due[0]), t, now)
             self._touched.append(due)
+
+    def _measure(self, neighbour: Neighbour, column: int, row: int, t: int, now: float) -> None:
+        """How long a word took; those of round 1 wait for views, which says nothing of the neighbour's ways."""
+        if t > 1 or self.rounds == 1:
+            # A word that had to be asked for tells how long an answer takes, not how long its loss went unnoticed.
+            neighbour.measure(now - max(self._table.since.item(row), self._table.asked.item(column, row)))
 
     def _hear_single(self, neighbour: Neighbour, frame: Single, now: float) -> None:
         """The same for a frame with one item in it, without arrays."""
@@ -401,14 +408,15 @@ class Agent:
             return
         column = self._columns[neighbour.peer.number]
         words = table.word[t - 1, :, row]
-        if words.item(column) == ABSENT:
-            if frame.message is None:
-                words[column] = UNCHANGED
-            else:
-                table.inbox[t - 1, column, row] = self._talk.value_one(frame.message)
-                words[column] = SAID
+        if words.item(column) != ABSENT:
+            return
+        if frame.message is None:
+            words[column] = UNCHANGED
+        else:
+            table.inbox[t - 1, column, row] = self._talk.value_one(frame.message)
+            words[column] = SAID
         if table.round.item(row) == t and table.state.item(row) == TALKING:
-            neighbour.measure(now - max(table.since.item(row), table.asked.item(column, row)))
+            self._measure(neighbour, column, row, t, now)
             self._advance_single(row)
 
     def _advance_single(self, row: int) -> None:
@@ -449,6 +457,7 @@ class Agent:
         rows = table.rows(frame.ids)
         fresh = rows < 0
         if fresh.any():
+            fresh &= ~table.are_past(frame.ids)  # not to be decided once more, from zero
             rows[fresh] = self._take_heard(frame.ids[fresh], now, t)
         known = rows >= 0
         said = known & (table.state[rows] != VIEWLESS) & (table.first[rows] <= t) & (table.round[rows] >= t)
@@ -466,6 +475,23 @@ class Agent:
         waiting = frame.ids[~said & ~never]
         if len(waiting):
             self._transmit(encode(Frame(Kind.WAIT, self.number, t, 0, waiting, len(waiting)), self._dialect))
+
+    def _hear_news(self, frame: Frame, now: float) -> None:
+        """Items that somebody has heard of: views of them are waited for from now on, here and further on."""
+        assert frame.ids is not None
+        fresh = frame.ids[self._table.rows(frame.ids) < 0]
+        fresh = fresh[~self._table.are_past(fresh)]
+        rows = self._take_heard(fresh, now, 1)
+        self._tell_news(rows[rows >= 0])
+
+    def _tell_news(self, rows: Rows) -> None:
+        """Tell neighbours of items before the first word on them, so that all wait for their views together."""
+        self._table.told[rows] = True
+        if not self.place.audience:
+            return
+        for start in range(0, len(rows), MOST_ITEMS):
+            ids = self._table.id[rows[start : start + MOST_ITEMS]]
+            self._transmit(encode(Frame(Kind.NEWS, self.number, 1, 0, ids, len(ids)), self._dialect))
 
     def _take(self, ids: U64, now: float, round: int) -> Rows:
         if not self._table.active:
@@ -734,8 +760,13 @@ class Agent:
     def _look(self, now: float) -> None:
         table = self._table
         viewless = np.flatnonzero(table.state == VIEWLESS)
-        late = viewless[now - table.born[viewless] > self.deadlines.view]
+        waited = now - table.born[viewless]
+        late = viewless[waited > self.deadlines.view]
         self._begin(late, np.zeros(len(late)), now)
+        # Views mostly come within moments of each other: only where one does not is it worth telling others.
+        untold = ~table.told[viewless] & (table.first[viewless] == 1)
+        view = self.deadlines.view
+        self._tell_news(viewless[untold & (waited > view / 8) & (waited <= view)])
         talking = np.flatnonzero(table.state == TALKING)
         waited = now - table.since[talking]
         for number, c in self._columns.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,18 @@ class Table:
         self.asked = np.zeros((hears, capacity))
         self.missed = np.zeros((hears, capacity), np.bool_)
         self.agreed = np.zeros(capacity, np.bool_)
+        self.told = np.zeros(capacity, np.bool_)
+        """Whether neighbours were told of an item whose view is waited for."""
         self.active = 0
         """Items that are not decided yet."""
         self._free = deque(range(capacity))
         self._rows: dict[int, int] = {}
+        self._past: OrderedDict[int, None] = OrderedDict()
 
     @staticmethod
     def capacity_for(rounds: int, hears: int, budget: int) -> int:
         """How many rows fit into so many bytes."""
-        row = 9 * rounds * hears + 8 * (2 * rounds + 1) + rounds + 9 * hears + 160
+        row = 9 * rounds * hears + 8 * (2 * rounds + 1) + rounds + 9 * hears + 260
         return max(budget // row, 64)
 
     def find(self, item: int) -> int:
@@ -63,6 +66,10 @@ class Table:
         get = self._rows.get
         return np.array([get(item, -1) for item in ids.tolist()], np.intp)
 
+    def are_past(self, ids: U64) -> NDArray[np.bool_]:
+        """Which items were decided here once and are no longer remembered."""
+        return np.array([item in self._past for item in ids.tolist()], np.bool_)
+
     def room(self) -> int:
         """How many more items can be taken in hand."""
         return len(self._free)
@@ -72,6 +79,9 @@ class Table:
         rows = np.array([self._free.popleft() for _ in range(len(ids))], np.intp)
         for item in self.id[rows[self.state[rows] == DONE]].tolist():
             del self._rows[item]
+            self._past[item] = None
+        while len(self._past) > self.capacity:
+            self._past.popitem(last=False)
         self._rows.update(zip(ids.tolist(), rows.tolist(), strict=True))
         self.id[rows], self.state[rows], self.view[rows] = ids, VIEWLESS, NO_VIEW
         self.round[rows] = self.first[rows] = round
@@ -79,7 +89,7 @@ class Table:
         self.trace[:, rows] = np.nan
         self.spoke[:, rows] = False
         self.word[:, :, rows] = ABSENT
-        self.missed[:, rows] = self.agreed[rows] = False
+        self.missed[:, rows] = self.agreed[rows] = self.told[rows] = False
         self.asked[:, rows] = 0.0
         self.active += len(rows)
         return rows

@@ -1,7 +1,7 @@
 """Frames: what one agent says about many items in one round, in bytes; anything else is refused before it is believed.
 
     0  version  1     the form of this frame
-    1  kind     1     ROUND, ASK, WAIT or PING
+    1  kind     1     ROUND, ASK, WAIT, PING or NEWS
     2  sender   2     the agent's number
     4  round    4
     8  network  8     who may understand it: the network's identity
@@ -55,6 +55,8 @@ class Kind(IntEnum):
     """I am here, and not yet that far."""
     PING = 4
     """Are you there? The answer is WAIT."""
+    NEWS = 5
+    """There are these items; I wait for my view of them."""
 
 
 _NAMED, _SILENT = 1, 2
