@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.networks import FAMILIES, NETWORK_HELP, POLICY_HELP, read_network_or_policy
-from collegium.cli.rules import Bits, Bound, RuleName, read_rule
+from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, PolicyError
 
 if TYPE_CHECKING:
+    from collegium.live.agent import Outcome
     from collegium.live.launcher import Member
     from collegium.team import Team
 
@@ -32,6 +34,13 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="What collegium l
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+class Absent(StrEnum):
+    """What a word that never came stands for."""
+
+    RENORMALISE = "renormalise"
+    HOLD = "hold"
+
+
 @app.command()
 def init(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The new folder.")],
@@ -41,7 +50,10 @@ def init(
     ] = None,
     topology: Annotated[
         str | None,
-        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} The team's own if left out; ring alone takes its size."),
+        typer.Option(
+            metavar="NETWORK",
+            help=f"{NETWORK_HELP} ring, grid and others alone take the team's size. The team's own if left out.",
+        ),
     ] = None,
     trust: Annotated[
         str | None,
@@ -54,7 +66,9 @@ def init(
     rounds: Annotated[int | None, typer.Option(min=1, help="The team's own, else 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,
-    bound: Bound = None,
+    bound: Annotated[
+        float | None, typer.Option(help="Range of the quantiser: no score may be larger. 2 for a bounded team.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
     port: Annotated[int, typer.Option(min=0, help="Agent k meets its neighbours on this + k; 0: free ports.")] = 7400,
     http_port: Annotated[int, typer.Option(min=0, help="And its users on this + k; 0: free ports.")] = 8400,
@@ -63,6 +77,9 @@ def init(
         float, typer.Option(min=0.01, help="Longest wait for a neighbour in a round, in seconds.")
     ] = 2.0,
     view_deadline: Annotated[float, typer.Option(min=0.01, help="Longest wait for an agent's own view.")] = 1.0,
+    absent: Annotated[
+        Absent, typer.Option(help="A word that never came: left out and weights scaled up, or the last one kept.")
+    ] = Absent.RENORMALISE,
 ) -> None:
     """Write a network's folder: a file, a certificate and a model for each agent, and what goes to which host."""
     _need()
@@ -89,10 +106,13 @@ def init(
         http_port,
         tls,
         Deadlines(deadline, min(0.25, deadline), view_deadline),
+        absent.value,
         trusted=trusted,
     )
     files = create(out, over, saved, wishes)
-    typer.echo(f"{len(files)} agents in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}")
+    typer.echo(
+        f"{_agents(len(files))} in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}"
+    )
 
 
 @app.command()
@@ -121,7 +141,7 @@ def up(
 
 @app.command()
 def status(folder: Folder, as_json: AsJson = False) -> None:
-    """How every agent and its neighbours are."""
+    """How every agent and its neighbours are; exit code 1 if one of them is down."""
     _need()
     from collegium.live import launcher
 
@@ -129,7 +149,13 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     if as_json:
         rows = [{"agent": m.file.agent.name, **(s if isinstance(s, dict) else {"down": s})} for m, s in found]
         typer.echo(json.dumps(rows))
-        return
+    else:
+        _print_statuses(found)
+    if any(isinstance(said, str) for _, said in found):
+        raise typer.Exit(1)
+
+
+def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
     table = Table(
         "agent", "state", "neighbours", "in hand", "decided", "p50 ms", "p99 ms", "kB said", box=box.SIMPLE_HEAD
     )
@@ -162,7 +188,7 @@ def down(folder: Folder) -> None:
     from collegium.live import launcher
 
     count = launcher.down(folder)
-    typer.echo(f"{count} agents ended" if count else "none was running")
+    typer.echo(f"{_agents(count)} ended" if count else "none was running")
 
 
 @app.command()
@@ -173,6 +199,10 @@ def demo(
 ) -> None:
     """Nine processes, one patch of a handwritten digit each, decide together; compared with the simulator."""
     _need()
+    if keep is not None:
+        from collegium.team_files.folder import check_new
+
+        check_new(keep)
     with TemporaryDirectory(prefix="collegium-live-") as scratch:
         _demo(items, rounds, keep or Path(scratch) / "net")
 
@@ -197,17 +227,20 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     team.fit(train.views, train.y)
     console.print(f"nine agents trained apart on {len(train)} handwritten 3s and 8s; starting nine processes …")
     create(folder, team.policy, team, Wishes(rounds=rounds, port=0, http_port=0))
+    n = min(items, len(test))
+
+    def ask(k: int) -> "list[Outcome]":
+        with network[k].client() as client:
+            return client.decide(range(n), views=test.views[k][:n], trace=True)
+
     begun = time.perf_counter()
     network = launcher.up(folder)
     started = time.perf_counter() - begun
     try:
-        n = min(items, len(test))
         before = [_bytes(member) for member in network]
         with ThreadPoolExecutor(9) as pool:
             begun = time.perf_counter()
-            answers = list(
-                pool.map(lambda k: network[k].client().decide(range(n), views=test.views[k][:n], trace=True), range(9))
-            )
+            answers = list(pool.map(ask, range(9)))
             seconds = time.perf_counter() - begun
         said = sum(_bytes(member) for member in network) - sum(before)
     finally:
@@ -258,6 +291,10 @@ def _sized(written: str, team: "Team | None") -> str:
         return f"{written}:{K}"
     rows = next(r for r in range(math.isqrt(K), 0, -1) if K % r == 0)
     return f"{written}:{rows}x{K // rows}"
+
+
+def _agents(count: int) -> str:
+    return "1 agent" if count == 1 else f"{count} agents"
 
 
 def _number(value: Any) -> str:

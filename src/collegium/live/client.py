@@ -123,6 +123,11 @@ class Client:
         _, answer = self._ask("GET", "/v1/status", time.monotonic() + self._timeout)
         return _decoded(_status, answer, self.url)
 
+    def recent(self, items: int = 8) -> list[dict[str, Any]]:
+        """The items that came last, newest first, decided or not, round by round."""
+        _, answer = self._ask("GET", f"/v1/recent?items={items}", time.monotonic() + self._timeout)
+        return list(_decoded(_status, answer, self.url)["items"])
+
     def ready(self, wait: float = 0.0) -> bool:
         """Whether the agent is there with all its neighbours, after waiting for that at most so long."""
         until = time.monotonic() + wait
@@ -161,6 +166,8 @@ class Client:
         """Address, type and body of each request these items need."""
         if (scores is None) == (views is None):
             raise LiveError("give either scores or views")
+        if isinstance(names, (str, bytes, int)):
+            raise LiveError(f"names are a list of items, also for one: [{names!r:.100}]")
         values = np.asarray(scores if views is None else views)
         listed = [_name(name) for name in names]
         if values.ndim < (1 if views is None else 2) or len(values) != len(listed) or values.dtype.kind not in "fiub":

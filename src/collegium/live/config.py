@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from collegium.errors import CollegiumError, InputFileError
 from collegium.live.agent import Limits
@@ -17,7 +21,17 @@ from collegium.live.transport.base import Peer, Place, Tls
 from collegium.live.transport.faulty import Faults
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
 
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Number = Annotated[int, Meta(ge=0, le=65535)]
 _RULES = {kind.__name__: kind for kind in (DeGroot, SocialLearning, DeltaTrigger, LabelStability)}
+
+
+Absent = Literal["renormalise", "hold"]
+
+
+def digest(content: bytes) -> str:
+    """16 hexadecimal digits."""
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,42 +42,48 @@ class Who(_Table):
     """The agent itself."""
 
     name: str
-    number: int
-    network: str
-    """The network's identity: 16 hexadecimal digits."""
+    number: Number
+    network: Digest
+    """The network's identity."""
     listen: str
     """Where neighbours reach it, such as tls/10.0.0.3:7403."""
+    weights: Digest
+    """A hash of the weights in `hears`, so that an edited one does not go unnoticed."""
 
 
 class Talk(_Table):
     """What all agents of the network agree on."""
 
-    policy: str
-    """A hash of it, 16 hexadecimal digits: agents with different ones do not understand each other."""
-    rounds: int = 20
-    seed: int = 0
+    weights: Digest
+    """A hash of everybody's weights."""
+    rounds: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    seed: Annotated[int, Meta(ge=0)] = 0
     rule: str = "DeGroot"
     threshold: float | None = None
     patience: int | None = None
     confidence: float | None = None
     bits: int | None = None
     bound: float | None = None
-    absent: Literal["renormalise", "hold"] = "renormalise"
+    absent: Absent = "renormalise"
+
+    def policy(self) -> int:
+        """A hash of all this: agents with different ones do not understand each other."""
+        return int(digest(msgspec.json.encode(self)), 16)
 
 
 class Heard(_Table):
     """Somebody this agent hears, or itself: then without an endpoint."""
 
-    number: int
+    number: Number
     name: str
-    weight: float
+    weight: Annotated[float, Meta(gt=0, le=1)]
     endpoint: str = ""
 
 
 class Hearer(_Table):
     """Somebody who hears this agent."""
 
-    number: int
+    number: Number
     name: str
     endpoint: str
 
@@ -75,7 +95,7 @@ class Model(_Table):
     """The labels of -1 and +1."""
     path: str = ""
     """The model's file or folder, beside this file; none for an agent that is given scores."""
-    temperature: float = 1.0
+    temperature: Annotated[float, Meta(gt=0)] = 1.0
     center: float = 0.0
     bounded: bool = False
     trusted: list[str] = []
@@ -94,8 +114,8 @@ class Port(_Table):
     """Where users reach the agent."""
 
     host: str = "127.0.0.1"
-    port: int = 0
-    token_sha256: str | None = None
+    port: Number = 0
+    token_sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
     https: bool = False
     """With the agent's own certificate."""
     client_certificates: bool = False
@@ -113,8 +133,8 @@ class Wait(_Table):
 class Room(_Table):
     """What the agent may use."""
 
-    memory_mb: int = 32
-    in_hand: int | None = None
+    memory_mb: Annotated[int, Meta(ge=1, le=65536)] = 32
+    in_hand: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Fault(_Table):
@@ -125,7 +145,7 @@ class Fault(_Table):
     delay: float = 0.0
     jitter: float = 0.0
     garbage: float = 0.0
-    seed: int = 0
+    seed: Annotated[int, Meta(ge=0)] = 0
 
 
 class AgentFile(_Table):
@@ -183,7 +203,7 @@ class AgentFile(_Table):
             "rounds": self.talk.rounds,
             "seed": self.talk.seed,
             "classes": tuple(self.model.classes),
-            "policy": int(self.talk.policy, 16),
+            "policy": self.talk.policy(),
             "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
             "absent": self.talk.absent,
             "limits": Limits(self.limits.memory_mb << 20, self.limits.in_hand),
@@ -220,23 +240,41 @@ def read(path: Path) -> AgentFile:
         file = msgspec.convert(content, AgentFile)
         _check(file)
         file.agent_settings()
-    except (msgspec.ValidationError, CollegiumError) as problem:
+        file.transport_faults()
+    except msgspec.ValidationError as problem:
+        raise InputFileError(f"{path}: {_in_words(str(problem))}") from None
+    except CollegiumError as problem:
         raise InputFileError(f"{path}: {problem}") from None
     return file
 
 
+def _in_words(problem: str) -> str:
+    """What msgspec says, with the file's own names first: `talk.rounds: expected int, got str`."""
+    what, _, where = problem.replace("`", "").partition(" - at $")
+    place = where.lstrip(".") or "the file"
+    unknown = re.fullmatch("Object contains unknown field (.*)", what)
+    missing = re.fullmatch("Object missing required field (.*)", what)
+    if unknown:
+        return f"{place} has no setting {unknown[1]!r}: is it misspelt?"
+    if missing:
+        return f"{place} lacks {missing[1]!r}"
+    return f"{place}: {what[:1].lower()}{what[1:]}"
+
+
+def hash_of_weights(hears: Sequence[Heard]) -> str:
+    """What an agent's weights are known by."""
+    return digest(msgspec.json.encode([(heard.number, heard.weight.hex()) for heard in hears]))
+
+
 def _check(file: AgentFile) -> None:
-    for what, text in (("network", file.agent.network), ("policy", file.talk.policy)):
-        if len(text) != 16 or any(digit not in "0123456789abcdef" for digit in text):
-            raise InputFileError(f"{what} must have 16 hexadecimal digits, got {text[:40]!r}")
     numbers = [heard.number for heard in file.hears]
     if len(set(numbers)) < len(numbers):
         raise InputFileError("somebody is heard twice")
     total = math.fsum(heard.weight for heard in file.hears)
-    if not abs(total - 1) < 1e-6 or any(not heard.weight > 0 for heard in file.hears):
-        raise InputFileError(
-            f"the weights of those it hears, itself included, must be positive and sum to 1, not {total:.6g}"
-        )
+    if not abs(total - 1) < 1e-6:
+        raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
+    if file.agent.weights != hash_of_weights(file.hears):
+        raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
     if len(file.model.classes) != 2:
         raise InputFileError("classes must name the labels of -1 and +1")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import json
 import os
 import secrets
 import socket
@@ -46,7 +45,7 @@ class Wishes:
     """And to its users on this + k; 0 looks for free ones."""
     tls: bool = True
     deadlines: Deadlines = _DEADLINES
-    absent: str = "renormalise"
+    absent: config.Absent = "renormalise"
     faults: config.Fault | None = None
     trusted: Sequence[str] = ()
     """Types in models' files that are to be loaded although skops does not know them."""
@@ -70,7 +69,6 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
             "the ports for neighbours and those for users overlap: choose --port and --http-port further apart"
         )
     network = secrets.token_hex(8)
-    talk = _talk(policy, wishes)
     token = secrets.token_urlsafe(24) if any(map(_is_public, hosts)) else None
     endpoints = [f"{'tls' if wishes.tls else 'tcp'}/{_bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
     graph = policy.graph
@@ -83,6 +81,8 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
         ]
         for k in range(K)
     ]
+    everybody = config.digest("".join(map(config.hash_of_weights, hears)).encode())
+    talk = Talk(everybody, wishes.rounds, wishes.seed, absent=wishes.absent, **config.rule_settings(wishes.rule))
     with new_folder(out) as folder:
         authority = keys.create_authority(folder, network) if wishes.tls else None
         for k in range(K):
@@ -95,7 +95,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
                 secret = Secrets("ca.pem", f"{stem}.pem", f"{stem}.key")
             public = _is_public(hosts[k])
             file = AgentFile(
-                Who(names[k], k, network, endpoints[k]),
+                Who(names[k], k, network, endpoints[k], config.hash_of_weights(hears[k])),
                 talk,
                 hears[k],
                 [
@@ -121,18 +121,6 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
                 written.write(token + "\n")
         (folder / "README.md").write_text(_readme(folder, names, hosts, network, bool(token), wishes), encoding="utf-8")
     return [out / f"agent-{k}.toml" for k in range(K)]
-
-
-def _talk(policy: Policy, wishes: Wishes) -> Talk:
-    settings = config.rule_settings(wishes.rule)
-    graph = policy.graph
-    agreed: dict[str, Any] = {
-        **settings, "rounds": wishes.rounds, "seed": wishes.seed, "absent": wishes.absent, "agents": policy.size,
-        "heard": graph.indices.tolist(), "starts": graph.indptr.tolist(),
-        "weights": [float(weight).hex() for weight in policy.weights],
-    }  # fmt: skip
-    digest = hashlib.blake2b(json.dumps(agreed, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return Talk(digest, wishes.rounds, wishes.seed, absent=wishes.absent, **settings)  # type: ignore[arg-type]
 
 
 def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) -> Model:

@@ -48,6 +48,8 @@ def load(settings: Model, folder: Path) -> Scorer | None:
     path = folder / settings.path
     if path.resolve().parent != folder.resolve():
         raise InputFileError(f"the model {settings.path} must stand beside the agent's file")
+    if not path.exists():
+        raise InputFileError(f"the model {path} is not there: copy it beside the agent's file")
     raw = _linear(path) if path.suffix == ".npz" else _team_of_one(path, settings.trusted)
 
     def score(views: NDArray[Any]) -> Doubles:

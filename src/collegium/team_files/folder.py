@@ -29,8 +29,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill; it takes the name `target` when all went well, and is gone otherwise."""
     try:
         target = target.resolve()
-        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise InputFileError(f"{target} exists already: choose a new folder, or remove this one")
+        check_new(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         # Within the temporary folder, which only its owner may enter, a new one has the usual permissions.
         with TemporaryDirectory(prefix=".collegium-", dir=target.parent) as temporary:
@@ -42,6 +41,12 @@ def new_folder(target: Path) -> Iterator[Path]:
             os.replace(filled, target)
     except OSError as problem:
         raise InputFileError(f"cannot write {target}: {problem.strerror or problem}") from problem
+
+
+def check_new(target: Path) -> None:
+    """Nothing is there yet, or an empty folder."""
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise InputFileError(f"{target} exists already: choose a new folder, or remove this one")
 
 
 def write_file(path: Path, data: bytes) -> str:

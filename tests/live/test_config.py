@@ -1,0 +1,105 @@
+"""An agent's file: what init writes is read back, and every mistake in it is one sentence that names the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collegium import policy, protocol, topology
+from collegium.errors import InputFileError
+from collegium.live import config
+from collegium.live.folder import Wishes, create
+
+OVER = policy.metropolis(topology.ring(3))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    create(tmp_path / "net", OVER, None, Wishes(tls=False, rule=protocol.DeltaTrigger(0.25)))
+    return tmp_path / "net" / "agent-1.toml"
+
+
+def edited(file: Path, old: str, new: str) -> Path:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    return file
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        protocol.DeGroot(),
+        protocol.SocialLearning(),
+        protocol.DeltaTrigger(0.1),
+        protocol.LabelStability(3, 0.2),
+        protocol.Quantised(protocol.LabelStability(3, 0.2), bits=5, bound=3.5),
+    ],
+    ids=str,
+)
+def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Path) -> None:
+    files = create(tmp_path / "net", OVER, None, Wishes(rule=rule, rounds=7, seed=3, absent="hold", tls=False))
+    read = [config.read(path) for path in files]
+    assert all(one.rule() == rule for one in read)
+    assert {(one.talk.rounds, one.talk.seed, one.talk.absent) for one in read} == {(7, 3, "hold")}
+    assert len({one.talk.policy() for one in read}) == 1
+    for k, one in enumerate(read):
+        assert {heard.number: heard.weight for heard in one.hears} == {
+            int(l): float(OVER.A[l, k]) for l in range(3) if OVER.A[l, k]
+        }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rounds = 20", "rounds = 19"),
+        ("seed = 0", "seed = 1"),
+        ("threshold = 0.25", "threshold = 0.26"),
+        ('absent = "renormalise"', 'absent = "hold"'),
+        ('rule = "DeltaTrigger"\nthreshold = 0.25', 'rule = "DeGroot"'),
+    ],
+)
+def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str) -> None:
+    before = config.read(file).agent_settings()["policy"]
+    assert config.read(edited(file, old, new)).agent_settings()["policy"] != before
+
+
+def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -> None:
+    hashes = set()
+    for name, over in {"a": OVER, "b": policy.uniform(topology.ring(3)), "c": policy.uniform(topology.ring(4))}.items():
+        hashes.add(config.read(create(tmp_path / name, over, None, Wishes(tls=False))[0]).talk.policy())
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("rounds = 20", "round = 20", "talk has no setting 'round': is it misspelt?"),
+        ("rounds = 20", "rounds = 0", "talk.rounds: expected int >= 1"),
+        ("rounds = 20", 'rounds = "20"', "talk.rounds: expected int, got str"),
+        ("[http]", "[htpp]", "the file has no setting 'htpp'"),
+        ("port = 8401", "port = 70000", "http.port: expected int <= 65535"),
+        ("memory_mb = 32", "memory_mb = 0", "limits.memory_mb: expected int >= 1"),
+        ("number = 1\n", "", "agent lacks 'number'"),
+        ("longest = 2.0", "longest = -1.0", "longest"),
+        ("weight = 0.3333333333333333", "weight = 0.4", "sum to 1, not 1.06667"),
+        ('rule = "DeltaTrigger"', 'rule = "Gossip"', "there is no rule 'Gossip'"),
+        ("threshold = 0.25", "confidence = 0.25", "DeltaTrigger does not go with confidence"),
+        ("[limits]", "[faults]\nloss = 2.0\n\n[limits]", "probability loss"),
+        ("[talk]", "[talk", "is not a TOML file"),
+    ],
+)
+def test_mistakes_are_named(file: Path, old: str, new: str, sentence: str) -> None:
+    with pytest.raises(InputFileError) as refusal:
+        config.read(edited(file, old, new))
+    assert sentence in str(refusal.value)
+    assert str(refusal.value).startswith(str(file))
+
+
+def test_an_edited_weight_does_not_go_unnoticed(file: Path) -> None:
+    text = file.read_text()
+    weight = "weight = 0.3333333333333333"
+    file.write_text(text.replace(weight, "weight = 0.3", 1).replace(weight, "weight = 0.3666666666666666", 1))
+    with pytest.raises(InputFileError, match="not those it was made with"):
+        config.read(file)
