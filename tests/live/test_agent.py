@@ -138,20 +138,37 @@ def test_an_agent_without_a_view_takes_part_from_zero_and_says_so() -> None:
     assert again.statistic == pytest.approx(2.0)
 
 
+def falling_silent(who: int, silent: threading.Event) -> Callable[[Transport, int], Transport]:
+    """One agent of which nothing is heard while the event is set, although its token stays."""
+
+    class Mute(FaultyTransport):
+        def _send(self, way: Callable[[bytes], None], frame: bytes) -> None:
+            if not silent.is_set():
+                super()._send(way, frame)
+
+    return lambda inner, k: Mute(inner, Faults()) if k == who else inner
+
+
+def test_only_those_next_to_a_silent_one_do_without_it() -> None:
+    """Whoever waits for somebody who waits for it is patient enough."""
+    over = policy.uniform(topology.ring(7))
+    silent = threading.Event()
+    deadlines = Deadlines(longest=2.0, least=0.1, view=1.0)
+    with in_memory(over, falling_silent(0, silent), rounds=10, deadlines=deadlines) as agents:
+        decide(agents, np.ones((1, 7)), ["warm"])
+        silent.set()
+        futures = [agent.submit(["x", "y"], np.ones(2)) for agent in agents[1:]]
+        missed = [future.result(30)[0].missed for future in futures]
+    assert missed == [["agent-0"], [], [], [], [], ["agent-0"]]
+
+
 def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
     """A stopped process keeps its token: only unanswered questions tell."""
     over = policy.uniform(topology.complete(3))
     deaf = threading.Event()
-
-    class Deaf(FaultyTransport):
-        def _send(self, way: Callable[[bytes], None], frame: bytes) -> None:
-            if not deaf.is_set():
-                super()._send(way, frame)
-
-    def wrap(inner: Transport, k: int) -> Transport:
-        return Deaf(inner, Faults()) if k == 2 else inner
-
-    with in_memory(over, wrap, rounds=4, deadlines=Deadlines(longest=30.0, least=0.1, view=5.0)) as agents:
+    with in_memory(
+        over, falling_silent(2, deaf), rounds=4, deadlines=Deadlines(longest=30.0, least=0.1, view=5.0)
+    ) as agents:
         warm = [agent.submit(["warm"], np.array([1.0])) for agent in agents]
         assert all(future.result(10)[0].missed == [] for future in warm)
         deaf.set()

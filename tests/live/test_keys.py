@@ -165,7 +165,7 @@ def test_check_names_another_agent(files):
 
 
 def test_check_names_the_wrong_time(files):
-    with pytest.raises(LiveError, match=r"agent-3.pem is expired since 20\d\d-.*: issue a new one"):
+    with pytest.raises(LiveError, match=r"agent-3.pem is expired since 20\d\d-.*: collegium live renew"):
         keys.check(files, "agent-3", NOW + timedelta(days=731))
     with pytest.raises(LiveError, match=r"ca.pem is not valid before 20\d\d-.* set this host's clock right"):
         keys.check(files, "agent-3", NOW - timedelta(days=1))

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from collegium import policy, topology
+from collegium.errors import InputFileError, LiveError
+from collegium.live import Client
 from collegium.live.folder import Wishes, create
-from collegium.live.launcher import Member, _stop, members
+from collegium.live.launcher import Member, _stop, down, members, renew, up
 from live_processes import neighbour, running, status, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -88,3 +90,35 @@ def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
         wait_for(lambda: thief.pid is None)
         assert "is that of 'agent-1', not of 'agent-2'" in thief.last_words()
         assert wait_for(lambda: "nobody listens" in neighbour(network[0], "agent-2")["reason"])
+
+
+def test_users_without_a_certificate_stay_outside(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    create(net, THREE, None, Wishes(port=0, http_port=0))
+    for path in net.glob("agent-*.toml"):
+        path.write_text(path.read_text().replace("client_certificates = false", "client_certificates = true"))
+        path.write_text(path.read_text().replace("https = false", "https = true"))
+    network = up(net, wait=60)
+    try:
+        assert all(status(member)["ready"] for member in network)
+        url = f"https://127.0.0.1:{network[0].file.http.port}"
+        with Client(url, ca=net / "ca.pem", timeout=10) as outside, pytest.raises(LiveError, match="cannot reach"):
+            outside.status()
+    finally:
+        down(net)
+
+
+def test_certificates_are_renewed_one_agent_after_the_other(tmp_path: Path) -> None:
+    with running(tmp_path / "net", THREE) as network:
+        before = [member.path.with_suffix(".pem").read_bytes() for member in network]
+        renew(tmp_path / "net", days=30)
+        assert all(
+            member.path.with_suffix(".pem").read_bytes() != old for member, old in zip(network, before, strict=True)
+        )
+        for member in network:
+            _stop([member])
+            member.start()
+            wait_for(lambda: all(_answers(one) and status(one)["ready"] for one in network))
+    (tmp_path / "net" / "ca.key").unlink()
+    with pytest.raises(InputFileError, match="where collegium live init was run"):
+        renew(tmp_path / "net")

@@ -182,6 +182,21 @@ def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
 
 
 @app.command()
+def renew(
+    folder: Folder, days: Annotated[int, typer.Option(min=1, help="How long the new certificates are valid.")] = 730
+) -> None:
+    """New certificates for all agents, made with the folder's ca.key; each agent takes its own when it starts anew."""
+    _need()
+    from collegium.live import launcher
+
+    network = launcher.renew(folder, days)
+    typer.echo(
+        f"new certificates for {_agents(len(network))} in {folder}: copy each host its agents' .pem and .key, "
+        "then start them anew, one after the other"
+    )
+
+
+@app.command()
 def down(folder: Folder) -> None:
     """End all agents of a folder that run on this machine."""
     _need()

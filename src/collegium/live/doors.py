@@ -221,7 +221,7 @@ def _try_with(context: ssl.SSLContext, connection: socket.socket, peer: Peer, ho
             hosts = [value for _, value in shown.get("subjectAltName", ())]
             if host not in hosts:
                 return (
-                    f"the certificate of {where} is for the hosts {', '.join(hosts)}, not for {host}: issue a new one"
+                    f"the certificate of {where} is for the hosts {', '.join(hosts)}, not for {host}: give init --hosts"
                 )
             link.settimeout(ALERT)
             try:
@@ -259,7 +259,7 @@ def _verdict(problem: ssl.SSLCertVerificationError) -> str:
     if problem.verify_code in (2, 7, 18, 19, 20, 21):  # issuer unknown, signature wrong, self-signed
         return "was signed by another authority than this network's"
     if problem.verify_code in (9, 10):
-        return f"is not valid now ({problem.verify_message}): issue a new one, or set the clocks right"
+        return f"is not valid now ({problem.verify_message}): collegium live renew, or set the clocks right"
     return f"is not accepted: {problem.verify_message}"
 
 

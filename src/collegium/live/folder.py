@@ -89,9 +89,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
             stem = f"agent-{k}"
             secret = None
             if authority is not None:
-                tls = keys.issue(authority, folder, names[k], [hosts[k]])
-                tls.certificate.rename(folder / f"{stem}.pem")
-                tls.key.rename(folder / f"{stem}.key")
+                keys.issue(authority, folder, names[k], [hosts[k]], stem=stem)
                 secret = Secrets("ca.pem", f"{stem}.pem", f"{stem}.key")
             public = _is_public(hosts[k])
             file = AgentFile(

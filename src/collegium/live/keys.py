@@ -77,9 +77,10 @@ def issue(
     *,
     days: int = 730,
     start: datetime | None = None,
+    stem: str | None = None,
     replace: bool = False,
 ) -> Tls:
-    """Make `<name>.pem` and `<name>.key` in the folder, signed by the authority.
+    """Make `<name>.pem` and `<name>.key` in the folder (or `<stem>.pem`, if given), signed by the authority.
 
     Arguments:
         hosts: where the agent can be reached: IP addresses or DNS names. Its neighbours compare them with the endpoint
@@ -111,7 +112,8 @@ def issue(
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_public), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    files = Tls(authority.certificate, folder / f"{name}.pem", folder / f"{name}.key")
+    stem = stem or name
+    files = Tls(authority.certificate, folder / f"{stem}.pem", folder / f"{stem}.key")
     _write_pair(folder, files.certificate, certificate, files.key, key, replace=replace)
     return files
 
@@ -139,7 +141,9 @@ def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
     for who, path, one in (("authority's ", tls.ca, ca), ("", tls.certificate, certificate)):
         age = _age(one, now)
         if age:
-            raise LiveError(f"the {who}certificate {path} is {age}: issue a new one, or set this host's clock right")
+            raise LiveError(
+                f"the {who}certificate {path} is {age}: collegium live renew, or set this host's clock right"
+            )
     return min(certificate.not_valid_after_utc, ca.not_valid_after_utc)
 
 

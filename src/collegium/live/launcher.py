@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from collegium.errors import InputFileError, LiveError
-from collegium.live import config
+from collegium.live import config, keys
 from collegium.live.client import Client
 from collegium.live.folder import TOKEN
 
@@ -146,6 +146,26 @@ def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]
             yield member, _stranger(member, said) or said
         except LiveError as problem:
             yield member, (member.last_words() if member.pid is None else "") or str(problem)
+
+
+def renew(folder: str | Path, days: int = 730) -> list[Member]:
+    """New certificates for all agents of a folder that has the authority's key; used when an agent starts anew."""
+    network = members(folder)
+    authority = keys.Authority(Path(folder) / "ca.pem", Path(folder) / "ca.key")
+    if not authority.key.exists():
+        raise InputFileError(f"{authority.key} is missing: certificates are renewed where collegium live init was run")
+    for member in network:
+        host = member.file.agent.listen.partition("/")[2].rpartition(":")[0].strip("[]")
+        keys.issue(
+            authority,
+            member.path.parent,
+            member.file.agent.name,
+            [host],
+            days=days,
+            stem=member.path.stem,
+            replace=True,
+        )
+    return network
 
 
 def _stop(network: list[Member], wait: float = 20.0) -> None:

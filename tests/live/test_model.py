@@ -1,0 +1,73 @@
+"""Models on their hosts: whatever a team may hold gives the same scores in an agent's process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from collegium import Team, data, policy, topology
+from collegium.errors import InputFileError
+from collegium.live import config, launcher
+from collegium.live.folder import Wishes, create
+from collegium.live.model import load
+from live_processes import wait_for
+
+THREE = policy.uniform(topology.complete(3))
+
+
+def team_of(*models: Any) -> tuple[Team, list[np.ndarray]]:
+    """A team on three patches of handwritten digits, and a few digits to decide."""
+    train, test = data.digits(classes=(3, 8))
+    views = [np.asarray(train.views[k]) for k in (1, 4, 7)]
+    team = Team([(f"m{k}", model) for k, model in enumerate(models)], THREE, rounds=3, calibrate=True, workers=1)
+    return team.fit(views, train.y), [np.asarray(test.views[k])[:20] for k in (1, 4, 7)]
+
+
+def test_scores_are_those_of_the_team(tmp_path: Path) -> None:
+    forest = RandomForestClassifier(5, random_state=0)
+    team, views = team_of(LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), forest)
+    files = create(tmp_path / "net", team.policy, team, Wishes(tls=False, trusted=["sklearn.tree._tree.Tree"]))
+    for k, path in enumerate(files):
+        score = load(config.read(path).model, path.parent)
+        assert score is not None
+        np.testing.assert_allclose(score(views[k]), team.statistics(views)[:, k], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(240)
+def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from collegium.agents import MicroCNN, Training
+
+    quick = MicroCNN(4, training=Training(max_epochs=1), random_state=0)
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 40)
+    views = [rng.normal(size=(40, 16, 16, 1)).astype(np.float32) + 0.3 * y[:, None, None, None] for _ in range(3)]
+    team = Team([(f"m{k}", quick) for k in range(3)], THREE, rounds=3, workers=1).fit(views, y)
+    create(tmp_path / "net", team.policy, team, Wishes(port=0, http_port=0))
+    network = launcher.up(tmp_path / "net", wait=120)
+    try:
+        for k, member in enumerate(network):
+            with member.client() as client:
+                client.give(range(5), views=views[k][:5])
+        with network[0].client() as client:
+            outcomes = [wait_for(lambda i=i: client.result(i), 60) for i in range(5)]
+    finally:
+        launcher.down(tmp_path / "net")
+    expected = team.run([view[:5] for view in views]).statistics[-1][:, 0]
+    np.testing.assert_allclose([one.statistic for one in outcomes], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_that_was_not_copied_is_named(tmp_path: Path) -> None:
+    team, _ = team_of(LogisticRegression(), LogisticRegression(), LogisticRegression())
+    path = create(tmp_path / "net", team.policy, team, Wishes(tls=False))[0]
+    (path.parent / "agent-0.npz").unlink()
+    with pytest.raises(InputFileError, match="is not there: copy it beside the agent's file"):
+        load(config.read(path).model, path.parent)
