@@ -14,7 +14,7 @@ import logging
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -66,6 +66,7 @@ Name = int | str
 Doubles = NDArray[np.float64]
 _log = logging.getLogger("collegium.live")
 _PING = 0.5  # seconds between questions to somebody who is silent although its token is there
+_WAITING = 256  # frames that came while another was read; whoever brings more must wait
 _LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
 _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
 
@@ -174,6 +175,8 @@ class Agent:
         self._completed: list[_Ticket] = []
         self._mine = 0  # items in hand that were submitted here
         self._lock = threading.Condition(threading.RLock())
+        self._arrived: deque[tuple[int, bytes]] = deque()
+        self._reading = threading.Lock()
         self._transport: Transport | None = None
         self._is_closed = False
         self._watch: threading.Thread | None = None
@@ -276,36 +279,48 @@ class Agent:
     # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def receive(self, sender: int, data: bytes) -> None:
-        """A frame from a neighbour; nonsense is counted and otherwise without effect."""
-        with self._lock:
-            neighbour = self._neighbours.get(sender)
-            if neighbour is None or self._is_closed:
-                return
-            now = time.monotonic()
+        """A frame from a neighbour; nonsense is counted and otherwise without effect.
+
+        Frames of several neighbours come at once, each on a thread of its own. Whoever is at work takes those of the
+        others along, which need not wait for it.
+        """
+        self._arrived.append((sender, data))
+        while self._arrived and self._reading.acquire(blocking=len(self._arrived) > _WAITING):
             try:
-                frame = decode(data, self._dialect)
-                if frame.sender != sender:
-                    raise FrameError(f"a frame that claims to come from agent {frame.sender}")
-                asks = isinstance(frame, Frame) and frame.kind in (Kind.ASK, Kind.PING)
-                if not (neighbour.hears if asks else neighbour.is_heard):
-                    raise FrameError("a frame from an agent that has no part in this one's rounds")
-                self._hear_again(neighbour)
-                if isinstance(frame, Single):
-                    self._hear_single(neighbour, frame, now)
-                elif frame.kind is Kind.ROUND:
-                    self._hear(neighbour, frame, now)
-                elif frame.kind is Kind.NEWS:
-                    self._hear_news(frame, now)
-                elif frame.kind is Kind.ASK and frame.list == self.number:
-                    self._answer(frame, now)
-                elif frame.kind is Kind.PING and frame.list == self.number:
-                    self._transmit(encode(frame._replace(kind=Kind.WAIT, sender=self.number), self._dialect))
-            except FrameError as problem:
-                neighbour.rejected += 1
-                neighbour.reason = f"sent {problem}"
-                return
-            self._advance()
-        self._deliver()
+                with self._lock:
+                    for _ in range(len(self._arrived)):
+                        self._read(*self._arrived.popleft())
+                    self._advance()
+            finally:
+                self._reading.release()
+            self._deliver()
+
+    def _read(self, sender: int, data: bytes) -> None:
+        neighbour = self._neighbours.get(sender)
+        if neighbour is None or self._is_closed:
+            return
+        now = time.monotonic()
+        try:
+            frame = decode(data, self._dialect)
+            if frame.sender != sender:
+                raise FrameError(f"a frame that claims to come from agent {frame.sender}")
+            asks = isinstance(frame, Frame) and frame.kind in (Kind.ASK, Kind.PING)
+            if not (neighbour.hears if asks else neighbour.is_heard):
+                raise FrameError("a frame from an agent that has no part in this one's rounds")
+            self._hear_again(neighbour)
+            if isinstance(frame, Single):
+                self._hear_single(neighbour, frame, now)
+            elif frame.kind is Kind.ROUND:
+                self._hear(neighbour, frame, now)
+            elif frame.kind is Kind.NEWS:
+                self._hear_news(frame, now)
+            elif frame.kind is Kind.ASK and frame.list == self.number:
+                self._answer(frame, now)
+            elif frame.kind is Kind.PING and frame.list == self.number:
+                self._transmit(encode(frame._replace(kind=Kind.WAIT, sender=self.number), self._dialect))
+        except FrameError as problem:
+            neighbour.rejected += 1
+            neighbour.reason = f"sent {problem}"
 
     def presence(self, number: int, is_there: bool) -> None:
         """A neighbour's token came or went."""
