@@ -1,6 +1,8 @@
 """The live network beside a raw Zenoh exchange of the same bytes: nine processes, a 3×3 grid, certificates on."""
 
 import multiprocessing
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +22,8 @@ from collegium.live.transport.zenoh import ZenohTransport
 OVER = policy.uniform(topology.grid(3, 3))
 ROUNDS = 200  # of one item alone: the way in and out through HTTP counts for little then
 ITEMS, BATCH = 20_000, 1000
+NEIGHBOURS = Path(__file__).parent / "neighbours"
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "9"]
 
 
 def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> None:
@@ -153,7 +157,19 @@ def start_time(folder: Path) -> float:
         launcher.down(folder)
 
 
-def measure() -> list[dict[str, Any]]:
+def neighbour(python: str, needs: str, script: str, before: list[str]) -> float | None:
+    """Milliseconds a round of another project's, by an interpreter that has it; None if it has not."""
+    if before and shutil.which(before[0]) is None:
+        return None
+    if subprocess.run([python, "-c", f"import {needs}"], capture_output=True).returncode:
+        return None
+    command = [*before, python, str(NEIGHBOURS / script)]
+    return 1e3 * float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=600).stdout)
+
+
+def measure(flower: str = sys.executable, disropt: str = sys.executable) -> list[dict[str, Any]]:
+    central = neighbour(flower, "flwr", "flower_round.py", [])
+    consensus = neighbour(disropt, "disropt, mpi4py", "disropt_consensus.py", MPIRUN)
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         started = start_time(home / "start")
@@ -171,6 +187,8 @@ def measure() -> list[dict[str, Any]]:
         {"figure": "raw exchange of 44 bytes, a round: ms", "value": base, "target": ""},
         {"figure": "one item alone, a round: ms", "value": alone_ms, "target": ""},
         {"figure": "one item alone: times the raw exchange", "value": alone_ms / base, "target": "≤ 2"},
+        {"figure": "  Flower, a central round without TLS: ms", "value": central, "target": ""},
+        {"figure": "  DISROPT, a round by MPI without TLS: ms", "value": consensus, "target": ""},
         {"figure": "1 000 items in flight: items a second", "value": rate, "target": "≥ 3000"},
         {"figure": "  bytes said per item, floats", "value": size, "target": ""},
         {"figure": "  the same as a multiple of B_total", "value": size / floor, "target": ""},

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +28,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(ALL)}; all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
+    for name, project in {"flower": "flwr", "disropt": "disropt and mpi4py"}.items():
+        text = f"for live: an interpreter that has {project}; this one by default"
+        parser.add_argument(f"--{name}", default=sys.executable, metavar="PYTHON", help=text)
     chosen = parser.parse_args()
     unknown = set(chosen.names) - set(ALL)
     if unknown:
@@ -37,9 +41,11 @@ def main() -> None:
     rows = []
     for name in chosen.names or ALL:
         with console.status(f"measuring {name} …"):
-            rows += ALL[name].measure()
+            others = {"flower": chosen.flower, "disropt": chosen.disropt} if name == "live" else {}
+            rows += ALL[name].measure(**others)
     for row in rows:
-        table.add_row(row["figure"], f"{row['value']:.3g}", row["target"])
+        value = "not installed" if row["value"] is None else f"{row['value']:.3g}"
+        table.add_row(row["figure"], value, row["target"])
     console.print(table)
     for key, value in limits.items():
         console.print(f"{key}: {value:.3g}" if isinstance(value, float) else f"{key}: {value}")
