@@ -187,7 +187,7 @@ def measure(flower: str = sys.executable, disropt: str = sys.executable) -> list
         {"figure": "raw exchange of 44 bytes, a round: ms", "value": base, "target": ""},
         {"figure": "one item alone, a round: ms", "value": alone_ms, "target": ""},
         {"figure": "one item alone: times the raw exchange", "value": alone_ms / base, "target": "≤ 2"},
-        {"figure": "  Flower, a central round without TLS: ms", "value": central, "target": ""},
+        {"figure": "  Flower, a central round, gRPC streams without TLS: ms", "value": central, "target": ""},
         {"figure": "  DISROPT, a round by MPI without TLS: ms", "value": consensus, "target": ""},
         {"figure": "1 000 items in flight: items a second", "value": rate, "target": "≥ 3000"},
         {"figure": "  bytes said per item, floats", "value": size, "target": ""},
