@@ -260,6 +260,7 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
     words = b"".join(bytes([0, k, 0, t, 1, 0, 1, 7, 160]) for t in range(T) for k in (1, 2))  # both speak of it
     bare = b"".join(bytes([0, k, 0, t, 1, 0, 0, 160]) for t in range(1, T) for k in (1, 2))
     many = b"".join(bytes([0, k, 0, t, 2, 2, 1, 7, 8, 9, 160, 20, 90]) for t in range(T) for k in (1, 2))
+    doubled = b"".join(bytes([0, k, 0, t, 1, 1, 1, 7, 7, 160, 160]) for t in range(T) for k in (1, 2))
     masked = bytes([0, 1, 0, 0, 3, 2, 3, 7, 8, 9, 1, 0, 1, 160, 20])
     full = bytes([0, 1, 0, 0, 4, 79, 4, 10, *range(79, 159)])
     asked = bytes([0, 1, 1, 0, 0, 1, 1, 7, 20]) + bytes([0, 3, 3, 0, 0, 0, 1, 7])
@@ -273,6 +274,7 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
             item + words[:18] + bare,
             words + item,
             item + many,
+            item + doubled,
             item + masked + late,
             full + item,
             item + asked + late,

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from collegium import policy, protocol, topology
 from collegium.checks import check_transport
 from collegium.errors import CheckError, CollegiumError, LiveError
-from collegium.live.agent import Busy, Limits, identities
+from collegium.live.agent import Agent, Busy, Limits, identities
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import Faults, FaultyTransport
@@ -22,7 +24,7 @@ from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.live.transport.zenoh import ZenohTransport
 from collegium.live.wire import Frame, Kind, encode
 from collegium.network import collaborate
-from live_networks import decide, in_memory
+from live_networks import decide, in_memory, places, weights_of
 
 RULES = [
     protocol.DeGroot(),
@@ -366,3 +368,21 @@ def test_a_word_said_twice_is_measured_once() -> None:
         assert first is not None
         agents[0].receive(1, word[1])
         assert neighbour.response == first
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=4, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_a_frame_that_names_an_item_twice_leaves_the_books_in_order(lists: list[list[int]]) -> None:
+    over = policy.uniform(topology.complete(3))
+    agent = Agent(places(over)[0], weights_of(over, 0), rounds=2)
+    for number in (1, 2):
+        agent.presence(number, True)
+    agent.submit([0, 1, 2, 3], np.ones(4))
+    frames = zip(((t, sender) for t in (1, 2) for sender in (1, 2)), lists, strict=True)
+    for (t, sender), names in frames:
+        ids = np.array(names, np.uint64)
+        frame = Frame(Kind.ROUND, sender, t, len(names), ids, len(names), None, np.ones(len(names)))
+        agent.receive(sender, encode(frame, agent._dialect))
+        items = agent.status()["items"]
+        assert items["in_hand"] == sum(agent.is_pending(name) for name in range(4))
+        assert items["done"] == sum(agent.result(name) is not None for name in range(4))
