@@ -74,7 +74,7 @@ def decoder() -> tuple[Callable[[bytes], None], list[bytes]]:
                 Frame(Kind.ROUND, 3, 7, 11, None, n, None, words),
                 Frame(Kind.ROUND, 3, 7, 11, ids, n, some, words[some]),
                 Frame(Kind.ROUND, 3, 20, 11, None, n, ~some, words[~some]),
-                *[Frame(kind, 3, 1, 0, ids, n) for kind in (Kind.ASK, Kind.WAIT, Kind.PING)],
+                *[Frame(kind, 3, 1, 0, ids, n) for kind in Kind if kind is not Kind.ROUND],
             ]
             seeds += [bytes([d]) + encode(frame, dialect) for frame in frames]
     return one_input, seeds
@@ -183,9 +183,9 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
         ids = spoke = None
         if flags & 4:
             ids = (np.arange(size) + source.one()).astype(np.uint64)
-        elif flags & 1 or kind % 4:
+        elif flags & 1 or kind % len(Kind):
             ids = np.array(source.some(size), np.uint64) % 16
-        if flags & 2 and not kind % 4:
+        if flags & 2 and not kind % len(Kind):
             spoke = np.array(source.some(size)) % 2 == 1
         n = size if spoke is None else int(spoke.sum())
         words: Any = np.array(source.some(n), np.int64)
@@ -193,7 +193,7 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
             words = np.where(words % 16 == 15, 1e300 * (words - 128), (words - 128) / 32)
         else:
             words = (words % 2**dialect.bits).astype(np.uint32)
-        frame = Frame(Kind(1 + kind % 4), sender % 5, 1 + t % T, number % 8, ids, size, spoke, words)
+        frame = Frame(Kind(1 + kind % len(Kind)), sender % 5, 1 + t % T, number % 8, ids, size, spoke, words)
         return encode(frame, dialect)
 
     def one_input(data: bytes) -> None:
@@ -263,7 +263,7 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
     doubled = b"".join(bytes([0, k, 0, t, 1, 1, 1, 7, 7, 160, 160]) for t in range(T) for k in (1, 2))
     masked = bytes([0, 1, 0, 0, 3, 2, 3, 7, 8, 9, 1, 0, 1, 160, 20])
     full = bytes([0, 1, 0, 0, 4, 79, 4, 10, *range(79, 159)])
-    asked = bytes([0, 1, 1, 0, 0, 1, 1, 7, 20]) + bytes([0, 3, 3, 0, 0, 0, 1, 7])
+    asked = bytes([0, 1, 1, 0, 0, 1, 1, 7, 20]) + bytes([0, 3, 3, 0, 0, 0, 1, 7]) + bytes([0, 1, 4, 1, 0, 1, 1, 7, 9])
     late = bytes([3, 60, 3, 60, 5, 0, 3, 5, 1, 3, 3, 100, 3, 200])
     gone = bytes([4, 1, 4, 9])
     seeds = [
