@@ -515,8 +515,6 @@ class Agent:
 
     def _take_heard(self, ids: U64, now: float, round: int) -> Rows:
         """Rows for items heard of from neighbours; -1 where there is no room for them."""
-        if len(ids) > 1 and len(np.unique(ids)) < len(ids):
-            raise FrameError("a frame that names an item twice")
         rows = np.full(len(ids), -1, np.intp)
         n = min(self._table.room(), len(ids))
         if n < len(ids):

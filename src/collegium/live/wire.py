@@ -169,6 +169,9 @@ def decode(data: bytes, dialect: Dialect) -> Frame | Single:
     if named:
         ids = np.frombuffer(data, "<u8", count, place).astype(np.uint64, copy=False)
         place += 8 * count
+        ordered = np.sort(ids)
+        if (ordered[1:] == ordered[:-1]).any():
+            raise FrameError("a frame that names an item twice")
     spoke, speakers = None, count
     if silent:
         mask = np.frombuffer(data, np.uint8, masked, place)
