@@ -1,34 +1,166 @@
-"""Every Python block of the README and the documentation runs, and every paper cited has its entry."""
+"""Every block of the README and the documentation runs, every formula is drawn, every paper cited has its entry.
 
+A page is one program: its ```python and ```console blocks run in their order, in a folder of their own that has
+`scores.csv` and `labels.csv`. A block is left out only if the comment before it says why: `<!-- not run: … -->`.
+"""
+
+import csv
+import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+BLOCK = re.compile(r"(?:<!-- (not run: [^\n]+) -->\n)?^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
+"""The hosts that pages about several hosts speak of."""
 
 
-def assert_runs(script: Path, folder: Path) -> None:
-    ended = subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+def program(text: str) -> str:
+    """The blocks of a page as one Python program."""
+    lines = ["import subprocess"]
+    for left_out, kind, code in BLOCK.findall(text):
+        if left_out:
+            continue
+        shell = f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)"
+        lines.append(code if kind == "python" else shell)
+    return "\n".join(lines)
 
 
+def apart() -> list[str]:
+    """The words before a command that give it ports, addresses and processes of its own, which end with it."""
+    words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if not all(map(shutil.which, ("unshare", "ip"))) or subprocess.run([*words, "true"], capture_output=True).returncode:
+        return []
+    addresses = "".join(f"ip address add {host}/32 dev lo; " for host in HOSTS)
+    return [*words, "bash", "-c", f'ip link set lo up; {addresses}exec "$@"', "bash"]
+
+
+def assert_runs(script: Path, folder: Path, before: tuple[str, ...] | list[str] = ()) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "COLLEGIUM_DATA": str(folder / "no-data")}
+    command = [*before, sys.executable, str(script)]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.name
+    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name
 )
 def test_blocks_run(page, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    text, before = page.read_text(), apart()
+    if not before and any(host in text for host in HOSTS):
+        pytest.skip("several hosts on one machine need root and network namespaces (make system)")
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(400) < 0.5, 1, -1)
+    scores = 0.4 * y[:, None] + rng.normal(size=(400, 12))
+    np.savetxt(tmp_path / "scores.csv", scores, delimiter=",")
+    np.savetxt(tmp_path / "labels.csv", y, fmt="%d")
     script = tmp_path / f"{page.stem}.py"
-    script.write_text("\n".join(blocks))
-    assert_runs(script, tmp_path)
+    script.write_text(program(text))
+    assert_runs(script, tmp_path, before)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_of_a_kind_that_is_known(page):
+    kinds = re.findall(r"^```(\S*)", page.read_text(), re.MULTILINE)
+    assert set(kinds[::2]) <= {"python", "console", "ini", "toml", "yaml", "text"}  # the last four are not programs
+    assert set(kinds[1::2]) <= {""}
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(script, tmp_path):
     assert_runs(script, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return folder
+
+
+def test_every_formula_is_drawn(site):
+    drawn = 0
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<(script|style|pre|code)\b.*?</\1>", "", page.read_text(), flags=re.DOTALL)
+        drawn += text.count("<math")
+        raw = re.findall(r".{0,40}(?:\\[A-Za-z{}]|\$|arithmatex|merror).{0,40}", text)
+        assert not raw, f"{page.relative_to(site)}: {raw[:3]}"
+    assert drawn > 80
+
+
+def test_nothing_is_fetched_when_the_site_is_read(site):
+    for page in site.rglob("*.html"):
+        fetched = re.findall(r"<(?:script|img|link|iframe)\b[^>]*(?:src|href)=\"?https?://[^>]*>", page.read_text())
+        assert not [one for one in fetched if 'rel="canonical"' not in one], page
+
+
+def test_every_name_the_api_page_promises_is_on_it(site):
+    page, source = (site / "api" / "index.html").read_text(), (DOCS / "api.md").read_text()
+    there = set(re.findall(r'id="([\w.]+)"', page))
+    promised = re.findall(r"^::: ([\w.]+)(?:\n    options:\n      members: \[([\w, ]+)\])?", source, re.MULTILINE)
+    for module, members in promised:
+        for name in [f"{module}.{member}" for member in members.split(", ")] if members else [module]:
+            assert name in there, name
+
+
+def test_braces_and_letters_of_formulas():
+    spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+    formulas = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(formulas)
+    drawn = formulas.mathml(r"\exp\Bigl\{-\mathcal N_k \setminus \mathbb 1, \mathfrak R, \mathcal L\Bigr\}", True)
+    for sign in (">{<", ">}<", "𝒩", "𝟙", "ℜ", "ℒ"):
+        assert sign in drawn
+    assert "\\{" not in drawn
+    assert "mathvariant" not in drawn
+
+
+def measured(file: str, method: str, rounds: int) -> str:
+    """A row of the kept results, as pages write it."""
+    with (DOCS / "results" / file).open(encoding="utf-8") as opened:
+        rows = [
+            row
+            for row in csv.DictReader(opened)
+            if (row["quantity"], row["method"], row["round"]) == ("error", method, str(rounds))
+        ]
+    row = rows[-1]  # the largest N_0
+    return f"{100 * float(row['mean']):.1f} ± {100 * float(row['ci95']):.1f}"
+
+
+def test_figures_of_the_pages_are_those_of_the_results():
+    readme, choose = (ROOT / "README.md").read_text(), (DOCS / "choose.md").read_text()
+    for method, name in (
+        ("Non-cooperative", "alone"),
+        ("Vote", "vote"),
+        ("Avg-stat", "average"),
+        ("Ours", "Collegium"),
+        ("VFL-JT", "joint training"),
+        ("Central oracle", "one model"),
+    ):
+        assert re.search(
+            rf"\| {name}[^|]*\| {re.escape(measured('modelnet-main.csv', method, -1))} \| "
+            rf"{re.escape(measured('cifar-main.csv', method, -1))} \|",
+            readme,
+        ), (method, measured("modelnet-main.csv", method, -1), measured("cifar-main.csv", method, -1))
+    for network in ("ring, uniform", "grid, uniform", "Erdős–Rényi, uniform", "Erdős–Rényi, Metropolis"):
+        cells = [measured("topology.csv", f"{network}, full", rounds) for rounds in (1, 5, 20)]
+        cells += [measured("topology.csv", f"{network}, {bits} bits", 20) for bits in (8, 6, 4)]
+        assert f"| {network} | {' | '.join(cells)} |" in choose, cells
 
 
 def test_every_citation_has_an_entry():
@@ -40,7 +172,8 @@ def test_every_citation_has_an_entry():
     assert cited == entries
 
 
-def test_commands_named_in_the_readme_exist():
+def test_commands_named_on_the_pages_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`?make ([a-z-]+)", (ROOT / "README.md").read_text()):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for page in PAGES:
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), (page.name, target)

@@ -1,0 +1,41 @@
+r"""Formulas become MathML while the site is built, so that a browser draws them itself and nothing is fetched.
+
+Pages and docstrings write LaTeX between $…$ and $$…$$; the Markdown extension `pymdownx.arithmatex` finds it.
+"""
+
+import html
+import re
+import unicodedata
+from typing import Any
+
+from latex2mathml.converter import convert
+
+_FOUND = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+_ALPHABETS = {"script": "SCRIPT", "double-struck": "DOUBLE-STRUCK", "fraktur": "FRAKTUR"}
+_LETTER = re.compile(r'<(m[in]) mathvariant="(script|double-struck|fraktur)">(\w)</\1>')
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """mkdocs calls this with the HTML of every page."""
+    return _FOUND.sub(lambda found: mathml(html.unescape(found[3]), block=found[2] == "["), content)
+
+
+def mathml(latex: str, block: bool) -> str:
+    """One formula as MathML."""
+    drawn = convert(latex.strip(), display="block" if block else "inline")
+    drawn = re.sub(r">\\([{}])<", r">\1<", drawn)  # it leaves the backslash in \Bigl\{
+    drawn = _LETTER.sub(lambda letter: f"<{letter[1]}>{_variant(letter[3], letter[2])}</{letter[1]}>", drawn)
+    # Browsers set functions as if they were letters: 2log2d.
+    return re.sub(r"<mi>(log|exp|sign)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', drawn)
+
+
+def _variant(letter: str, alphabet: str) -> str:
+    """The letter's own character in an alphabet: browsers do not know mathvariant any more."""
+    if letter.isdigit():
+        return unicodedata.lookup(f"MATHEMATICAL {_ALPHABETS[alphabet]} {unicodedata.name(letter)}")
+    size = "CAPITAL" if letter.isupper() else "SMALL"
+    kind = _ALPHABETS[alphabet]
+    try:
+        return unicodedata.lookup(f"MATHEMATICAL {kind} {size} {letter.upper()}")
+    except KeyError:  # some are older than the block of alphabets
+        return unicodedata.lookup(f"{kind.replace('FRAKTUR', 'BLACK-LETTER')} {size} {letter.upper()}")
