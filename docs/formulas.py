@@ -24,9 +24,12 @@ def mathml(latex: str, block: bool) -> str:
     """One formula as MathML."""
     drawn = convert(latex.strip(), display="block" if block else "inline")
     drawn = re.sub(r">\\([{}])<", r">\1<", drawn)  # it leaves the backslash in \Bigl\{
+    drawn = drawn.replace("<mi>&#x029F5;</mi>", "<mo>&#x0005C;</mo>")  # its \setminus is in few fonts
     drawn = _LETTER.sub(lambda letter: f"<{letter[1]}>{_variant(letter[3], letter[2])}</{letter[1]}>", drawn)
     # Browsers set functions as if they were letters: 2log2d.
-    return re.sub(r"<mi>(log|exp|sign)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', drawn)
+    drawn = re.sub(r"<mi>(log|exp|sign)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', drawn)
+    # A wide one is moved sideways on a phone, and not the whole page.
+    return f'<div style="overflow: auto hidden">{drawn}</div>' if block else drawn
 
 
 def _variant(letter: str, alphabet: str) -> str:
