@@ -29,7 +29,7 @@ def mathml(latex: str, block: bool) -> str:
     # Browsers set functions as if they were letters: 2log2d.
     drawn = re.sub(r"<mi>(log|exp|sign)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', drawn)
     # A wide one is moved sideways on a phone, and not the whole page.
-    return f'<div style="overflow: auto hidden">{drawn}</div>' if block else drawn
+    return f'<div style="overflow: auto hidden; padding: 0.4em 0">{drawn}</div>' if block else drawn
 
 
 def _variant(letter: str, alphabet: str) -> str:
