@@ -174,6 +174,12 @@ def test_every_citation_has_an_entry():
     assert cited == entries
 
 
+def test_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text())
+    assert len(links) > 10
+    assert not [link for link in links if "://" not in link and not (ROOT / link).is_file()]
+
+
 def test_commands_named_on_the_pages_exist():
     makefile = (ROOT / "Makefile").read_text()
     for page in PAGES:
