@@ -34,8 +34,8 @@ test: $(STAMP) $(BLENDER) ## every test; fetches Blender (400 MB) once, to test 
 $(BLENDER): src/collegium/data/environment.py | $(STAMP)
 	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender && touch $@
 
-system: $(STAMP) ## as root: install the Debian packages that Blender and tests of several hosts need, if they are missing
-	@packages=iproute2\ $$($(BIN)/python -c 'from collegium.data.environment import LIBRARIES as l; import sys; sys.stdout.write(l)'); \
+system: $(STAMP) ## as root: install the Debian packages that Blender, tests of several hosts and tests in a browser need, if they are missing
+	@packages=iproute2\ chromium\ $$($(BIN)/python -c 'from collegium.data.environment import LIBRARIES as l; import sys; sys.stdout.write(l)'); \
 	dpkg-query -W $$packages >/dev/null 2>&1 || (apt-get update && apt-get install -y --no-install-recommends $$packages)
 
 check: lint types contract test docs ## everything that must pass before a change lands

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium import __version__
-from collegium.cli import certify, compare, data, demo, live, network, plan, simulate, study
+from collegium.cli import certify, compare, dashboard, data, demo, live, network, plan, simulate, study
 from collegium.errors import CollegiumError
 
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(certify.certify)
 app.command()(compare.compare)
+app.command()(dashboard.dashboard)
 app.command()(demo.demo)
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")

@@ -1,0 +1,188 @@
+"""The dashboard's port: the page, the feed and what-ifs.
+
+    GET  /                     the page; its parts are under /static/
+    GET  /api/about            what stays as it is
+    GET  /api/feed             snapshots as they come (server-sent events)
+    GET  /api/views/{n}.png    what every agent sees of an item
+    POST /api/what-if          {"item": …, "wishes": {…}}: the item and the averages, as wished
+
+Files are read when the dashboard starts: nothing a request says is ever a path to one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from collegium.dashboard.sources import Feed
+from collegium.dashboard.what_if import Wishes
+from collegium.errors import CollegiumError
+
+MOST_BODY = 1 << 14
+_LOOK = 0.05  # seconds between looks for a new snapshot
+_ALIVE = 10.0  # seconds after which a feed without news says that it is there
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_encode = msgspec.json.Encoder().encode
+
+
+class _Question(msgspec.Struct, forbid_unknown_fields=True):
+    item: str
+    wishes: Wishes
+
+
+_question = msgspec.json.Decoder(_Question)
+
+
+def app(feed: Feed, host: str, ending: asyncio.Event | None = None) -> Starlette:
+    """The web application of one feed; `ending` is set when it is to let go of those who look."""
+    page = _Page(feed, ending)
+    return Starlette(
+        routes=[
+            Route("/", page.get_page, methods=["GET"]),
+            Route("/static/{name}", page.get_file, methods=["GET"]),
+            Route("/api/about", page.get_about, methods=["GET"]),
+            Route("/api/feed", page.get_feed, methods=["GET"]),
+            Route("/api/views/{number:int}.png", page.get_views, methods=["GET"]),
+            Route("/api/what-if", page.post_what_if, methods=["POST"]),
+        ],
+        middleware=[Middleware(_Door, host)],
+        exception_handlers={HTTPException: _refused, CollegiumError: _mistake},  # type: ignore[dict-item]
+    )
+
+
+class _Page:
+    def __init__(self, feed: Feed, ending: asyncio.Event | None) -> None:
+        self._feed, self._ending = feed, ending
+        folder = Path(__file__).parent / "static"
+        self._files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in _KINDS}
+
+    async def get_page(self, _: Request) -> Response:
+        return self._file("index.html")
+
+    async def get_file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise HTTPException(404, "there is no such file")
+        return self._file(name)
+
+    def _file(self, name: str) -> Response:
+        headers = {"Cache-Control": "no-cache"}
+        return Response(self._files[name], 200, headers, _KINDS[Path(name).suffix])
+
+    async def get_about(self, _: Request) -> Response:
+        return _json(self._feed.about)
+
+    async def get_views(self, request: Request) -> Response:
+        number, views = request.path_params["number"], self._feed.views
+        if views is None or not number < len(views):
+            raise HTTPException(404, "there are no views of this item")
+        picture = await run_in_threadpool(views.strip, number)
+        return Response(picture, 200, {"Cache-Control": "private, max-age=600"}, "image/png")
+
+    async def get_feed(self, _: Request) -> Response:
+        headers = {"Cache-Control": "no-store"}
+        return StreamingResponse(self._events(), 200, headers, "text/event-stream")
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        sequence, quiet = -1, 0.0
+        self._feed.watch(True)
+        try:
+            while self._ending is None or not self._ending.is_set():
+                snapshot = await run_in_threadpool(self._feed.snapshot)
+                if snapshot.sequence != sequence:
+                    sequence, quiet = snapshot.sequence, 0.0
+                    yield b"data: " + _encode(snapshot) + b"\n\n"
+                elif quiet > _ALIVE:
+                    quiet = 0.0
+                    yield b": still here\n\n"
+                # What comes meanwhile is told at once with the next one: a slow reader has no queue.
+                await asyncio.sleep(_LOOK)
+                quiet += _LOOK
+        finally:
+            self._feed.watch(False)
+
+    async def post_what_if(self, request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise HTTPException(415, "a what-if is JSON")
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BODY:
+                raise HTTPException(413, f"a what-if has at most {MOST_BODY} bytes")
+        try:
+            question = _question.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise HTTPException(422, f"this is no what-if: {problem}") from None
+        return _json(await run_in_threadpool(self._feed.answer, question.item, question.wishes))
+
+
+class _Door:
+    """Says no to other names of this machine, which a foreign page may have given it, and adds what browsers heed."""
+
+    def __init__(self, inner: ASGIApp, host: str) -> None:
+        self._inner = inner
+        self._names = None
+        if is_loopback(host):
+            self._names = {"localhost", "127.0.0.1", "::1", host}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            await send(message)
+
+        asked = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        if self._names is not None and _without_port(asked) not in self._names:
+            answer = _json({"error": "this dashboard is for this machine alone: open it as localhost"}, 403)
+            await answer(scope, receive, noting)
+            return
+        await self._inner(scope, receive, noting)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(_encode(content), status, {"Cache-Control": "no-store"}, "application/json")
+
+
+async def _refused(_: Request, problem: HTTPException) -> Response:
+    return _json({"error": problem.detail}, problem.status_code)
+
+
+async def _mistake(_: Request, problem: CollegiumError) -> Response:
+    return _json({"error": str(problem)}, 422)

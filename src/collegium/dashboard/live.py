@@ -1,0 +1,248 @@
+"""The feed of a live network: every agent is asked a few times a second, while somebody looks, and only asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collegium.dashboard import what_if
+from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of
+from collegium.dashboard.sources import Feed
+from collegium.dashboard.what_if import Doubles, World
+from collegium.errors import CollegiumError, InputFileError
+from collegium.live.client import Client
+from collegium.live.launcher import Member, members
+from collegium.policy import Policy
+from collegium.protocol import Rule
+from collegium.randomness import Draws
+
+PERIOD = 0.25
+"""Seconds between two questions to an agent."""
+_TIMEOUT = 2.0
+_ASKED = 16  # items an agent is asked for: those of different agents must overlap
+_SHOWN = 8
+_REMEMBERED = 400  # items, for what-ifs
+_WORST = ("refused", "silent", "late", "up")
+
+
+@dataclass
+class _Said:
+    """What an agent said last, or why it said nothing."""
+
+    status: dict[str, Any] | None = None
+    why: str = "it was not asked yet"
+    rounds_per_second: float | None = None
+    bytes_per_second: float | None = None
+    at: float = 0.0
+
+
+@dataclass
+class _Known:
+    """An item, as the agents tell of it, by agent."""
+
+    born: float
+    told: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+class Live(Feed):
+    """A network that `collegium live init` made."""
+
+    def __init__(self, folder: str | Path, make_views: Any = None) -> None:
+        network = members(folder)
+        K = len(network)
+        if [member.file.agent.number for member in network] != list(range(K)):
+            raise InputFileError(
+                f"{folder} has not the files of all agents of its network: take the folder it was made in"
+            )
+        policy = _policy(network)
+        super().__init__(make_views(K) if make_views is not None else None)
+        first = network[0].file
+        self._members = network
+        self._base = World(policy, np.zeros((0, K)), first.talk.rounds, first.rule(), first.talk.seed)
+        dataset = None if self.views is None else self.views.dataset
+        minus, plus = (str(label) for label in first.model.classes)
+        drawn = next((g for g in what_if.topologies(K).values() if g == policy.graph), policy.graph)
+        self._about = About(
+            kind="live", title=f"network {first.agent.network} in {Path(folder).name or folder}",
+            agents=[member.file.agent.name for member in network],
+            classes=(plus, minus) if dataset is None else dataset.class_names,
+            rounds=self._base.rounds, rule=str(self._base.rule), scale=1.0, items=0, has_truth=dataset is not None,
+            has_views=dataset is not None, network=network_of(policy, drawn.positions),
+            topologies=list(what_if.topologies(K)),
+        )  # fmt: skip
+        self._said = [_Said() for _ in network]
+        self._items: OrderedDict[str, _Known] = OrderedDict()
+        self._sequence = 0
+        self._lock = threading.Lock()
+        self._lookers = 0
+        self._somebody_looks, self._ending = threading.Event(), threading.Event()
+        clients = [member.client(_TIMEOUT) for member in network]
+        for k, client in enumerate(clients):
+            threading.Thread(target=self._ask, args=(k, client), name=f"ask-{k}", daemon=True).start()
+        self.compile(replace(self._base, scores=np.zeros((1, K))))
+
+    @property
+    def about(self) -> About:
+        return self._about
+
+    def watch(self, looks: bool) -> None:
+        with self._lock:
+            self._lookers += 1 if looks else -1
+            (self._somebody_looks.set if self._lookers else self._somebody_looks.clear)()
+
+    def close(self) -> None:
+        self._ending.set()
+        self._somebody_looks.set()
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            newest = sorted(self._items, key=lambda id: -self._items[id].born)[:_SHOWN]
+            items = [self._item(id) for id in newest]
+            health = [self._health(k) for k in range(len(self._members))]
+            strangers = {reason for said in self._said if said.status for reason in said.status["strangers"]}
+            return Snapshot(self._sequence, items, health, sorted(strangers))
+
+    def world(self, item: str) -> tuple[World, int]:
+        with self._lock:
+            whole = {id: scores for id, known in self._items.items() if (scores := self._scores(known)) is not None}
+        if item not in whole:
+            raise InputFileError("this item's local statistics are not known of all agents: choose another item")
+        names = [int(id, 16) for id in whole]
+        y = None
+        if self.views is not None and all(name < len(self.views) for name in names):
+            y = self.views.dataset.y[names]
+        return replace(self._base, scores=np.array(list(whole.values())), names=names, y=y), list(whole).index(item)
+
+    def place(self, item: str) -> int | None:
+        number = int(item, 16)
+        return number if self.views is not None and number < len(self.views) else None
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ask(self, k: int, client: Client) -> None:
+        """One agent, question after question: a slow one is asked less often, and nobody else waits for it."""
+        while not self._ending.is_set():
+            self._somebody_looks.wait()
+            begun = time.monotonic()
+            try:
+                status, recent = client.status(), client.recent(_ASKED)
+                me = self._members[k].file.agent
+                if (status.get("network"), status.get("number")) != (me.network, me.number):
+                    raise InputFileError(f"{client.url} is the port of another agent now")
+                self._hear(k, status, recent, time.monotonic())
+            except CollegiumError as problem:
+                with self._lock:
+                    self._said[k] = _Said(None, str(problem))
+                    self._sequence += 1
+            self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
+
+    def _hear(self, k: int, status: dict[str, Any], recent: list[dict[str, Any]], now: float) -> None:
+        with self._lock:
+            before, said = self._said[k], _Said(status, "", at=now)
+            if before.status is not None and status["rounds_done"] >= before.status["rounds_done"]:
+                seconds = now - before.at
+                said.rounds_per_second = (status["rounds_done"] - before.status["rounds_done"]) / seconds
+                said.bytes_per_second = (status["bytes"]["said"] - before.status["bytes"]["said"]) / seconds
+            self._said[k] = said
+            for told in recent:
+                born = now - told["age_ms"] / 1e3
+                known = self._items.setdefault(told["identity"], _Known(born))
+                known.told[k] = told
+            while len(self._items) > _REMEMBERED:
+                self._items.pop(min(self._items, key=lambda id: self._items[id].born))
+            self._sequence += 1
+
+    # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _item(self, id: str) -> Item:
+        known, K, T = self._items[id], len(self._members), self._base.rounds
+        told = [known.told.get(k, {}) for k in range(K)]
+        traces = [one.get("trace", []) for one in told]
+        reached = max((len(trace) for trace in traces), default=0)
+        spoke = np.zeros((T, K), bool)
+        for k, trace in enumerate(traces):
+            spoke[: len(trace), k] = spoken(self._base.rule, trace, self._base.seed, int(id, 16), k)[:T]
+        scores = self._scores(known)
+        place = self.place(id)
+        number = int(id, 16)
+        audience = self._base.policy.graph.audience_sizes
+        return Item(
+            id=id,
+            name=str(number) if number < 2**40 else id,  # a hash hardly ever looks like a small number
+            truth=None if place is None or self.views is None else int(self.views.dataset.y[place]),
+            rounds=T,
+            statistics=[[trace[t] if t < len(trace) else None for trace in traces] for t in range(reached)],
+            limit=None if scores is None else what_if.limit(self._base, scores),
+            settled=[[one.get("settled") if t == T else None for one in told] for t in range(reached)],
+            spoke=spoke[: max(reached - 1, 0)].tolist(),
+            bits=int((spoke @ audience).sum()) * self._base.rule.message_bits,
+            missed=[one.get("missed", []) for one in told],
+            views=[one.get("view", "waiting") for one in told],
+            picture=self.picture(id),
+        )
+
+    def _scores(self, known: _Known) -> Doubles | None:
+        scores = [known.told[k]["score"] if k in known.told else None for k in range(len(self._members))]
+        return None if any(score is None for score in scores) else np.array(scores, np.float64)
+
+    def _health(self, k: int) -> Health:
+        said = self._said[k]
+        views = [
+            (one["state"], f"{about.status['name']}: {one['reason']}" if one["reason"] else "")
+            for about in self._said
+            if about.status
+            for one in about.status["neighbours"]
+            if one["number"] == k
+        ]
+        if said.status is None:
+            views.append(("silent", said.why))
+        state, why = min(views, key=lambda view: _WORST.index(view[0]), default=("up", ""))
+        if said.status is None:
+            return Health(state, why or said.why, None, None, None, 0, 0, None, 0, 0, 0)
+        status = said.status
+        return Health(
+            state=state,
+            why=why or status["why_not"] or "",
+            rounds_per_second=said.rounds_per_second,
+            p50_ms=status["latency_ms"]["p50"],
+            p99_ms=status["latency_ms"]["p99"],
+            bytes_said=status["bytes"]["said"],
+            bytes_heard=status["bytes"]["heard"],
+            bytes_per_second=said.bytes_per_second,
+            rejected=sum(one["rejected_frames"] for one in status["neighbours"]),
+            in_hand=status["items"]["in_hand"],
+            done=status["items"]["done"],
+        )
+
+
+def spoken(rule: Rule, trace: Sequence[float | None], seed: int, item: int, agent: int) -> list[bool]:
+    """In which rounds an agent with these statistics sent its word: one entry for each round from 1 on.
+
+    Every built-in rule averages, so that hearing its own next statistic with weight one takes it where it went.
+    """
+    state, words = None, []
+    for t, value in enumerate(trace, start=1):
+        if value is None:  # it took no part yet
+            words.append(False)
+            continue
+        state = rule.init(value) if state is None else rule.absorb(state, [value], [1.0])
+        message, state = rule.emit(state, Draws(seed, item, agent, t))
+        words.append(message is not None)
+    return words
+
+
+def _policy(network: Sequence[Member]) -> Policy:
+    A = np.zeros((len(network), len(network)))
+    for k, member in enumerate(network):
+        for heard in member.file.hears:
+            if not 0 <= heard.number < len(network):
+                raise InputFileError(f"{member.path.name} hears agent {heard.number}, whose file is not in the folder")
+            A[heard.number, k] = heard.weight
+    return Policy(A)

@@ -1,0 +1,137 @@
+"""What the page is told: the same words for a recorded run and for a live network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.policy import Policy
+from collegium.topology.deterministic import circle
+
+Label = int
+"""+1 or -1."""
+
+
+class Network(msgspec.Struct, frozen=True):
+    """Who hears whom, how much it counts, and where to draw it."""
+
+    positions: list[tuple[float, float]]
+    """x to the right and y upwards."""
+    links: list[tuple[int, int, float]]
+    """Speaker, hearer and the weight the hearer gives; nobody's own term."""
+    perron: list[float]
+    slem: float
+    """How fast disagreement shrinks: its share that is left after a round, in the long run."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One item, as far as its rounds have come; None where an agent has not said or does not know."""
+
+    id: str
+    """What the server calls it."""
+    name: str
+    truth: Label | None
+    rounds: int
+    """How many rounds it will have."""
+    statistics: list[list[float | None]]
+    """By round, then by agent; round 0 is the local statistic."""
+    limit: float | None
+    """Where all statistics tend to, for rules that average."""
+    settled: list[list[bool | None]] | None
+    """By round, then by agent: whether the label is proven to stay; None for rules without a proof."""
+    spoke: list[list[bool]]
+    """By round from 1 on, then by agent: who sent its word."""
+    bits: int | None = None
+    """Sent about this item by everybody, in all rounds."""
+    missed: list[list[str]] = []
+    """Live: by agent, the neighbours it had to do without."""
+    views: list[str] = []
+    """Live: by agent, whether it had a view: given, missing, late, waiting."""
+    picture: str | None = None
+    """Address of the strip with every agent's view, side by side."""
+
+
+class Averages(msgspec.Struct, frozen=True):
+    """Averages over all items at hand."""
+
+    items: int
+    errors: list[float] | None
+    """Mean error of the agents after each round; None without labels."""
+    best: list[float] | None
+    worst: list[float] | None
+    bits: list[tuple[int, float]]
+    """Rounds, and mean bits per item when agents stop after so many."""
+    changed: float
+    """Share of all final decisions that are not those of the run as it was given."""
+    split: list[int]
+    """Places of items on which agents alone do not agree."""
+    wrong: list[int]
+    """Places of items that some agent gets wrong in the end; without labels, on which they do not agree in the end."""
+
+
+class Health(msgspec.Struct, frozen=True):
+    """How a live agent is."""
+
+    state: str
+    """up, late, silent or refused, by what its neighbours and its own port say."""
+    why: str
+    rounds_per_second: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+    bytes_said: int
+    bytes_heard: int
+    bytes_per_second: float | None
+    rejected: int
+    """Frames this agent turned away."""
+    in_hand: int
+    done: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything that may have changed since the one before."""
+
+    sequence: int
+    items: list[Item]
+    """Newest first."""
+    health: list[Health] | None = None
+    """By agent; None for a run that is not live."""
+    notes: list[str] = []
+
+
+class About(msgspec.Struct, frozen=True):
+    """What stays as it is while the dashboard runs."""
+
+    kind: str
+    """recorded or live."""
+    title: str
+    agents: list[str]
+    classes: tuple[str, str]
+    """The labels of +1 and -1."""
+    rounds: int
+    rule: str
+    scale: float
+    """A usual |statistic|, for colours."""
+    items: int
+    """How many there are to choose from; 0 for a live network, whose items come and go."""
+    has_truth: bool
+    has_views: bool
+    network: Network
+    topologies: list[str]
+    """Those that a what-if may change to."""
+
+
+def network_of(policy: Policy, positions: NDArray[np.float64] | None = None) -> Network:
+    """A policy as the page draws it."""
+    graph = policy.graph
+    places: Any = graph.positions if positions is None else positions
+    places = circle(policy.size) if places is None else places
+    hearer = np.repeat(np.arange(policy.size), np.diff(graph.indptr))
+    links = [
+        (int(l), int(k), float(weight))
+        for l, k, weight in zip(graph.indices, hearer, policy.weights, strict=True)
+        if l != k
+    ]
+    return Network([(float(x), float(y)) for x, y in places], links, policy.perron.tolist(), float(policy.slem))

@@ -1,0 +1,321 @@
+// The page: one feed in, playback, what-ifs, and everything drawn from one state.
+
+import { NetworkView } from "./network.js";
+import { ConsensusPlot, CostPlot } from "./plots.js";
+import { AgentTable, HealthTable } from "./tables.js";
+import { WishForm } from "./wishes.js";
+import { count, percent, plural, readColours } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const HOLD = 1200; // milliseconds a decided item stays before the next one
+const LEAST = 66; // milliseconds between two writings of the tables while playing
+const KEPT = 100; // live items to go back to
+
+const state = {
+  about: null, given: null, wished: null, wishes: {}, playhead: 0, playing: false, speed: 5, chosen: null, items: new Map(),
+  health: null, scale: 1, asked: 0, endedAt: null, dirty: true, written: { t: -1, at: 0 }, averagedAt: 0,
+};
+let view, plot, cost, agents, health, form;
+const isLive = () => state.about.kind === "live";
+const shown = () => state.wished ?? state.given;
+const reached = () => Math.max(0, shown().item.statistics.length - 1);
+const round = () => Math.min(Math.floor(state.playhead + 1e-6), reached());
+
+async function begin() {
+  theme();
+  const about = (state.about = await (await fetch("/api/about")).json());
+  state.scale = about.scale;
+  document.title = `Collegium · ${about.title}`;
+  $("title").textContent = $("title").title = about.title;
+  $("plus-name").textContent = about.classes[0];
+  $("minus-name").textContent = about.classes[1];
+  $("item").max = about.items - 1;
+  for (const id of ["item", "item-label"]) $(id).hidden = isLive();
+  $("which").closest("label").hidden = $("onward-label").hidden = isLive();
+  $("follow-label").hidden = $("health").hidden = !isLive();
+  view = new NetworkView($("links"), $("nodes"), about, choose);
+  plot = new ConsensusPlot($("plot"), about.classes, (t) => stepTo(t));
+  cost = new CostPlot($("cost-plot"));
+  agents = new AgentTable(document.querySelector("#agents tbody"), about, (k) => choose(state.chosen === k ? null : k));
+  health = new HealthTable(document.querySelector("#health tbody"), about);
+  form = new WishForm($("wishes"), about, wish);
+  listen();
+  const feed = new EventSource("/api/feed");
+  feed.onmessage = (event) => hear(JSON.parse(event.data));
+  feed.onerror = () => connection(false);
+  requestAnimationFrame(frame);
+}
+
+// ── what comes in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+function connection(isThere) {
+  $("source").textContent = isThere ? (isLive() ? "Live" : "Simulated") : "Connection lost";
+  $("source").className = `pill ${isThere ? state.about.kind : "lost"}`;
+}
+
+function hear(snapshot) {
+  connection(true);
+  if (snapshot.health) health.draw((state.health = snapshot.health), snapshot.notes, $("notes"), $("health-facts"));
+  for (const item of snapshot.items.toReversed()) {
+    state.items.delete(item.id);
+    state.items.set(item.id, item);
+  }
+  while (state.items.size > KEPT) state.items.delete(state.items.keys().next().value);
+  if (isLive()) rescale();
+  const fresh = state.given && state.items.get(state.given.item.id);
+  if (isLive() && fresh) {
+    state.given.item = fresh;
+    if (!state.wished) prepare();
+  }
+  if (!state.given && snapshot.items.length) goTo(newest().id, isLive() || !view.calm.matches);
+  state.dirty = true;
+}
+
+function rescale() {
+  const sizes = [...state.items.values()].flatMap((item) => item.statistics[0] ?? []).filter((v) => v !== null).map(Math.abs);
+  sizes.sort((a, b) => a - b);
+  state.scale = sizes[Math.floor(0.8 * sizes.length)] || 1;
+}
+
+const newest = () => [...state.items.values()].at(-1);
+
+async function ask(id, wishes) {
+  const answer = await fetch("/api/what-if", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: id, wishes }),
+  });
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.error);
+  return content;
+}
+
+// Show an item: as it was given, and as wished if something is.
+async function goTo(id, play = state.playing) {
+  const ticket = ++state.asked, wishes = form.wishes(), isWished = Object.keys(wishes).length > 0;
+  try {
+    let given;
+    if (isLive()) given = { item: state.items.get(id), network: state.about.network, rule: state.about.rule, averages: state.given?.averages ?? null };
+    else given = state.given?.item.id === id && state.given.averages ? state.given : await ask(id, {});
+    const wished = isWished ? await ask(id, wishes) : null;
+    if (ticket !== state.asked) return;
+    const moved = state.given?.item.id !== id;
+    Object.assign(state, { given, wished, wishes });
+    if (moved) Object.assign(state, { playhead: 0, playing: play, endedAt: null });
+    complain("");
+    prepare();
+    if (!shown().averages) setTimeout(refreshAverages, isLive() ? 0 : 700);
+  } catch (problem) {
+    if (ticket === state.asked) complain(problem.message);
+  }
+}
+
+// Averages come later where the server is still compiling, and change as live items come.
+async function refreshAverages() {
+  const { given } = state, ticket = state.asked;
+  if (!given || (isLive() && performance.now() - state.averagedAt < 2000)) return;
+  state.averagedAt = performance.now();
+  try {
+    const answer = await ask(given.item.id, {});
+    given.averages = answer.averages;
+    if (state.wished && ticket === state.asked) state.wished = await ask(given.item.id, state.wishes);
+    else if (!given.averages && ticket === state.asked) setTimeout(refreshAverages, 700);
+    prepare();
+  } catch {
+    // An item not yet known of all agents has no averages.
+  }
+}
+
+function wish() {
+  if (!state.given) return;
+  const wishes = form.wishes();
+  $("reset").disabled = Object.keys(wishes).length === 0;
+  if (isLive() && Object.keys(wishes).length) $("follow").checked = false;
+  goTo(state.given.item.id);
+}
+
+function complain(sentence) {
+  $("mistake").textContent = sentence;
+  $("mistake").hidden = !sentence;
+}
+
+// ── what is chosen ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+function listen() {
+  $("play").addEventListener("click", () => play(!state.playing));
+  $("back").addEventListener("click", () => stepTo(round() - 1));
+  $("forth").addEventListener("click", () => stepTo(round() + 1));
+  $("round").addEventListener("input", () => stepTo(Number($("round").value)));
+  $("speed").addEventListener("change", () => (state.speed = Number($("speed").value)));
+  $("previous").addEventListener("click", () => walk(-1));
+  $("next").addEventListener("click", () => walk(1));
+  $("item").addEventListener("change", () => goTo(String(Number($("item").value))));
+  $("reset").addEventListener("click", () => form.reset());
+  document.addEventListener("keydown", key);
+  new ResizeObserver(prepare).observe($("plot"));
+  new ResizeObserver(prepare).observe($("cost-plot"));
+}
+
+function key(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, button, [role=option], .scroll")) return;
+  const action = {
+    " ": () => play(!state.playing), ArrowLeft: () => stepTo(round() - 1), ArrowRight: () => stepTo(round() + 1),
+    n: () => walk(1), p: () => walk(-1), Escape: () => choose(null),
+  }[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function play(plays) {
+  if (!state.given) return;
+  if (plays && state.playhead >= shown().item.rounds) state.playhead = 0;
+  Object.assign(state, { playing: plays, endedAt: null, dirty: true });
+}
+
+function stepTo(t) {
+  if (!state.given) return;
+  Object.assign(state, { playing: false, playhead: Math.max(0, Math.min(reached(), t)), dirty: true });
+}
+
+function walk(step) {
+  if (!state.given) return;
+  const here = state.given.item.id;
+  if (isLive()) {
+    const ids = [...state.items.keys()], to = ids[ids.indexOf(here) + step];
+    $("follow").checked = false;
+    if (to) goTo(to);
+    return;
+  }
+  const list = { split: shown().averages?.split, wrong: shown().averages?.wrong }[$("which").value];
+  const at = Number(here), n = state.about.items;
+  let to = (at + step + n) % n;
+  if (list?.length) to = step > 0 ? (list.find((i) => i > at) ?? list[0]) : (list.findLast((i) => i < at) ?? list.at(-1));
+  else if (list) return complain("There is no such item.");
+  goTo(String(to));
+}
+
+function choose(k) {
+  state.chosen = form.chosen = k;
+  view.select(k);
+  agents.select(k);
+  $("chosen").textContent = k === null ? "" : `agent ${k}: ${state.about.agents[k]}`;
+  prepare();
+}
+
+// ── what is drawn ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+// After anything but the round has changed.
+function prepare() {
+  if (!state.given) return;
+  const { item, network, rule } = shown(), { averages } = shown();
+  view.show(network, item.picture, state.wishes.faulty ?? []);
+  plot.prepare(item, state.wished ? state.given.item : null, state.chosen);
+  $("rule").textContent = rule.replaceAll("()", "");
+  $("network-facts").textContent =
+    `${plural(network.perron.length, "agent")} · ${plural(network.links.length, "link")} · disagreement × ${network.slem.toFixed(2)} a round`;
+  $("round").max = item.rounds;
+  state.playhead = Math.min(state.playhead, reached());
+  if (document.activeElement !== $("item")) $("item").value = item.id;
+  $("item-name").textContent = isLive() ? item.name : item.name === item.id ? `of ${state.about.items}` : item.name;
+  effects(item, averages);
+  $("cost-facts").textContent = averages ? `mean of ${plural(averages.items, "item")}` : "";
+  state.written.t = -1;
+  state.dirty = true;
+}
+
+function effects(item, averages) {
+  const { given, wished } = state, before = wished ? given.averages : null;
+  const change = (old, now, write) => (old === undefined || old === null ? write(now) : [write(old), write(now)]);
+  const rows = [];
+  if (averages?.errors) rows.push(["Error alone", change(before?.errors[0], averages.errors[0], percent)]);
+  if (averages?.errors) rows.push(["Error in the end", change(before?.errors.at(-1), averages.errors.at(-1), percent)]);
+  if (averages) rows.push(["Bits per item", change(before?.bits.at(-1)[1], averages.bits.at(-1)[1], count)]);
+  rows.push(["Bits, this item", change(wished ? given.item.bits : null, item.bits, count)]);
+  if (wished) {
+    const last = (one) => (one.statistics.at(-1) ?? []).map((value) => value < 0);
+    const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
+    rows.push(["Labels changed, this item", `${differ} of ${old.length}`]);
+    if (averages) rows.push(["Labels changed, all items", percent(averages.changed)]);
+  }
+  $("effects").replaceChildren(...rows.flatMap(([name, value]) => {
+    const dd = document.createElement("dd");
+    if (Array.isArray(value)) dd.append(Object.assign(document.createElement("del"), { textContent: `${value[0]} → ` }), value[1]);
+    else dd.textContent = value;
+    return [Object.assign(document.createElement("dt"), { textContent: name }), dd];
+  }));
+}
+
+// What follows the round: words, numbers, the scrubber.
+function write(t) {
+  const { item, network } = shown(), { classes } = state.about;
+  agents.draw(item, network, t, state.wished ? state.given.item : null);
+  $("round").value = t;
+  $("round-name").textContent = `round ${t} of ${item.rounds}`;
+  $("round").setAttribute("aria-valuetext", `round ${t} of ${item.rounds}`);
+  $("play").textContent = state.playing ? "❚❚ Pause" : state.playhead >= item.rounds ? "↻ Replay" : "▶ Play";
+  const known = (item.statistics[t] ?? []).filter((value) => value !== null), minus = known.filter((value) => value < 0).length;
+  const label = minus * 2 > known.length ? 1 : 0, most = Math.max(minus, known.length - minus);
+  const settled = item.settled?.[t]?.filter(Boolean).length ?? null;
+  const words = [`${most} of ${known.length} say ${classes[label]}`];
+  if (settled !== null && (!isLive() || t === item.rounds)) words.push(settled === known.length ? "all settled" : `${settled} settled`);
+  if (item.truth !== null) words.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
+  $("verdict").setAttribute("aria-live", state.playing ? "off" : "polite");
+  $("verdict").textContent = words.join(" · ");
+  if (!state.playing) view.name(item, t, classes);
+  cost.draw(state.given.averages, state.wished?.averages, t);
+  state.written = { t, at: performance.now(), playing: state.playing };
+}
+
+let last = 0;
+function frame(now) {
+  const seconds = Math.min((now - last) / 1000, 0.25);
+  last = now;
+  if (state.given) {
+    if (state.playing) advance(seconds, now);
+    const t = round();
+    if (state.dirty || state.playing) {
+      const scale = state.scale * (shown().rule.includes("SocialLearning") ? Math.max(1, t) : 1);
+      const share = state.playing ? Math.max(0, Math.min(state.playhead - t, 0.999)) : 0;
+      view.draw(shown().item, t, reached() > t ? share : 0, scale, state.speed, state.health);
+      plot.draw(state.playing ? state.playhead : t);
+      state.dirty = false;
+    }
+    const { written } = state;
+    if ((written.t !== t || written.playing !== state.playing) && (!state.playing || now - written.at > LEAST)) write(t);
+  }
+  requestAnimationFrame(frame);
+}
+
+function advance(seconds, now) {
+  const { item } = shown();
+  state.playhead = Math.min(state.playhead + seconds * state.speed, reached());
+  if (state.playhead < item.rounds) return;
+  state.endedAt ??= now;
+  const goesOn = isLive() ? $("follow").checked && newest().id !== item.id : $("onward").checked;
+  if (!isLive() && !goesOn) state.playing = false;
+  if (!goesOn || now - state.endedAt < HOLD) return;
+  state.endedAt = Infinity; // until the next one is there
+  isLive() ? goTo(newest().id, true).then(refreshAverages) : walk(1);
+}
+
+function theme() {
+  const system = matchMedia("(prefers-color-scheme: dark)"), names = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" };
+  let wanted = localStorage.getItem("collegium-theme") ?? "auto";
+  const paint = () => {
+    document.documentElement.dataset.theme = wanted === "auto" ? (system.matches ? "dark" : "light") : wanted;
+    $("theme").textContent = names[wanted];
+    $("theme").setAttribute("aria-label", `Colours: ${wanted === "auto" ? "as the system" : wanted}`);
+    readColours();
+    if (state.given) prepare();
+    if (view) view.layOut();
+  };
+  system.addEventListener("change", paint);
+  $("theme").addEventListener("click", () => {
+    const order = ["auto", "light", "dark"];
+    wanted = order[(order.indexOf(wanted) + 1) % 3];
+    localStorage.setItem("collegium-theme", wanted);
+    paint();
+  });
+  paint();
+}
+
+begin();

@@ -1,0 +1,86 @@
+// The tables: what every agent says now, and how every live agent is.
+
+import { count, sign, signed } from "./words.js";
+
+const STATES = { up: "● up", late: "◔ late", silent: "○ silent", refused: "✕ refused" };
+
+// Cells are made once and written only when their words change.
+class Rows {
+  constructor(body, count, columns, choose) {
+    this.rows = Array.from({ length: count }, (_, k) => {
+      const row = body.insertRow();
+      if (choose) row.addEventListener("click", () => choose(k));
+      const cells = Array.from({ length: columns.length }, (_, c) => {
+        const cell = row.insertCell();
+        if (columns[c]) cell.className = columns[c];
+        return cell;
+      });
+      return { row, cells };
+    });
+  }
+
+  write(k, c, text, kind) {
+    const cell = this.rows[k].cells[c];
+    if (cell.textContent !== text) cell.textContent = text;
+    if (kind !== undefined && cell.className !== kind) cell.className = kind;
+  }
+}
+
+export class AgentTable {
+  constructor(body, about, choose) {
+    this.about = about;
+    this.table = new Rows(body, about.agents.length, ["", "", "number", "", "number"], choose);
+    about.agents.forEach((name, k) => this.table.write(k, 0, name === `agent ${k}` ? name : `${k} · ${name}`));
+  }
+
+  select(k) {
+    this.table.rows.forEach(({ row }, j) => row.classList.toggle("selected", j === k));
+  }
+
+  draw(item, network, t, before) {
+    const { classes } = this.about, labels = (value) => (value === null ? "–" : value < 0 ? classes[1] : classes[0]);
+    this.table.rows.forEach(({ cells }, k) => {
+      const value = item.statistics[t]?.[k] ?? null, was = before?.statistics[Math.min(t, before.rounds)]?.[k] ?? null;
+      const differs = was !== null && value !== null && (was < 0) !== (value < 0);
+      const wrong = item.truth !== null && value !== null && (value < 0 ? -1 : 1) !== item.truth ? " ✗" : "";
+      const words = value === null ? "–" : `${sign(value)} ${labels(value)}${wrong}${differs ? ` (was ${labels(was)})` : ""}`;
+      this.table.write(k, 1, words, value === null ? "" : value < 0 ? "label-minus" : "label-plus");
+      this.table.write(k, 2, signed(value), "number");
+      const settled = item.settled?.[t]?.[k] ?? null;
+      const missed = item.missed?.[k]?.length ? `, without ${item.missed[k].join(", ")}` : "";
+      this.table.write(k, 3, (settled === null ? "–" : settled ? "✓ settled" : "not yet") + missed);
+      this.table.write(k, 4, network.perron[k].toFixed(3), "number");
+      cells[3].title = item.settled === null ? "There is a proof only for DeGroot at full precision." : "";
+    });
+  }
+}
+
+export class HealthTable {
+  constructor(body, about) {
+    this.about = about;
+    this.table = new Rows(body, about.agents.length, ["", "state", ...Array(9).fill("number")]);
+    about.agents.forEach((name, k) => this.table.write(k, 0, name));
+  }
+
+  draw(health, notes, list, facts) {
+    const number = (value, digits) => (value === null ? "–" : value.toFixed(digits));
+    health.forEach((one, k) => {
+      this.table.write(k, 1, STATES[one.state] ?? one.state, `state ${one.state}`);
+      this.table.rows[k].cells[1].title = one.why;
+      const cells = [
+        number(one.rounds_per_second, 1), number(one.p50_ms, 1), number(one.p99_ms, 1), (one.bytes_said / 1e3).toFixed(1),
+        (one.bytes_heard / 1e3).toFixed(1), number(one.bytes_per_second === null ? null : one.bytes_per_second / 1e3, 1),
+        count(one.rejected), count(one.in_hand), count(one.done),
+      ];
+      cells.forEach((text, c) => this.table.write(k, c + 2, text));
+    });
+    const words = [...health.flatMap((one, k) => (one.why ? [`${this.about.agents[k]} is ${one.state}: ${one.why}`] : [])), ...notes];
+    if (list.dataset.words !== words.join("\n")) {
+      list.dataset.words = words.join("\n");
+      list.replaceChildren(...words.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    }
+    const up = health.filter((one) => one.state === "up").length;
+    const rate = health.reduce((sum, one) => sum + (one.rounds_per_second ?? 0), 0) / health.length;
+    facts.textContent = `${up} of ${health.length} up · ${rate.toFixed(1)} rounds a second an agent`;
+  }
+}
