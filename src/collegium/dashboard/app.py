@@ -32,7 +32,7 @@ from collegium.dashboard.what_if import Wishes
 from collegium.errors import CollegiumError
 
 MOST_BODY = 1 << 14
-_LOOK = 0.05  # seconds between looks for a new snapshot
+_LOOK = 0.1  # seconds between looks for a new snapshot
 _ALIVE = 10.0  # seconds after which a feed without news says that it is there
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from collegium.dashboard import what_if
-from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of
+from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of, words_of
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.what_if import Doubles, World
 from collegium.errors import CollegiumError, InputFileError
@@ -28,6 +28,7 @@ PERIOD = 0.25
 _TIMEOUT = 2.0
 _ASKED = 16  # items an agent is asked for: those of different agents must overlap
 _SHOWN = 8
+_MOMENTS = 3.0  # seconds that rates are means of
 _REMEMBERED = 400  # items, for what-ifs
 _WORST = ("refused", "silent", "late", "up")
 
@@ -38,9 +39,15 @@ class _Said:
 
     status: dict[str, Any] | None = None
     why: str = "it was not asked yet"
-    rounds_per_second: float | None = None
-    bytes_per_second: float | None = None
-    at: float = 0.0
+    counted: deque[tuple[float, int, int]] = field(default_factory=deque)
+    """When it was asked lately, and how many rounds it had done and bytes it had said by then."""
+
+    def rates(self) -> tuple[float | None, float | None]:
+        """Rounds and bytes per second, over the last moments."""
+        if len(self.counted) < 2:
+            return None, None
+        (then, rounds, said), (now, more_rounds, more_said) = self.counted[0], self.counted[-1]
+        return (more_rounds - rounds) / (now - then), (more_said - said) / (now - then)
 
 
 @dataclass
@@ -73,7 +80,7 @@ class Live(Feed):
             kind="live", title=f"network {first.agent.network} in {Path(folder).name or folder}",
             agents=[member.file.agent.name for member in network],
             classes=(plus, minus) if dataset is None else dataset.class_names,
-            rounds=self._base.rounds, rule=str(self._base.rule), scale=1.0, items=0, has_truth=dataset is not None,
+            rounds=self._base.rounds, rule=words_of(self._base.rule), scale=1.0, items=0, has_truth=dataset is not None,
             has_views=dataset is not None, network=network_of(policy, drawn.positions),
             topologies=list(what_if.topologies(K)),
         )  # fmt: skip
@@ -145,12 +152,13 @@ class Live(Feed):
 
     def _hear(self, k: int, status: dict[str, Any], recent: list[dict[str, Any]], now: float) -> None:
         with self._lock:
-            before, said = self._said[k], _Said(status, "", at=now)
-            if before.status is not None and status["rounds_done"] >= before.status["rounds_done"]:
-                seconds = now - before.at
-                said.rounds_per_second = (status["rounds_done"] - before.status["rounds_done"]) / seconds
-                said.bytes_per_second = (status["bytes"]["said"] - before.status["bytes"]["said"]) / seconds
-            self._said[k] = said
+            counted = self._said[k].counted
+            if counted and status["rounds_done"] < counted[-1][1]:  # it was started again
+                counted = deque()
+            counted.append((now, status["rounds_done"], status["bytes"]["said"]))
+            while now - counted[0][0] > _MOMENTS:
+                counted.popleft()
+            self._said[k] = _Said(status, "", counted)
             for told in recent:
                 born = now - told["age_ms"] / 1e3
                 known = self._items.setdefault(told["identity"], _Known(born))
@@ -206,16 +214,16 @@ class Live(Feed):
         state, why = min(views, key=lambda view: _WORST.index(view[0]), default=("up", ""))
         if said.status is None:
             return Health(state, why or said.why, None, None, None, 0, 0, None, 0, 0, 0)
-        status = said.status
+        status, rates = said.status, said.rates()
         return Health(
             state=state,
             why=why or status["why_not"] or "",
-            rounds_per_second=said.rounds_per_second,
+            rounds_per_second=rates[0],
             p50_ms=status["latency_ms"]["p50"],
             p99_ms=status["latency_ms"]["p99"],
             bytes_said=status["bytes"]["said"],
             bytes_heard=status["bytes"]["heard"],
-            bytes_per_second=said.bytes_per_second,
+            bytes_per_second=rates[1],
             rejected=sum(one["rejected_frames"] for one in status["neighbours"]),
             in_hand=status["items"]["in_hand"],
             done=status["items"]["done"],

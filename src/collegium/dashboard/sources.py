@@ -10,7 +10,7 @@ import numpy as np
 
 from collegium.agents.base import Signs
 from collegium.dashboard import what_if
-from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of
+from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of, words_of
 from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, Wishes, World
 from collegium.errors import DataError, InputFileError
@@ -64,7 +64,7 @@ class Feed(ABC):
             if self._compiled.is_set():
                 averages = what_if.averages(world, self._before(given))
             return Answer(
-                network_of(world.policy), str(world.rule), what_if.item(world, i, self.picture(item)), averages
+                network_of(world.policy), words_of(world.rule), what_if.item(world, i, self.picture(item)), averages
             )
 
     def picture(self, item: str) -> str | None:
@@ -111,11 +111,13 @@ class Recorded(Feed):
         self._world = world
         self._about = About(
             kind="recorded", title=title, agents=list(agents) or [f"agent {k}" for k in range(K)], classes=classes,
-            rounds=world.rounds, rule=str(world.rule), scale=usual(world.scores), items=n,
-            has_truth=world.y is not None, has_views=views is not None, network=network_of(world.policy), topologies=list(what_if.topologies(K)),
+            rounds=world.rounds, rule=words_of(world.rule), scale=usual(world.scores), items=n,
+            has_truth=world.y is not None, has_views=views is not None, network=network_of(world.policy),
+            topologies=list(what_if.topologies(K)),
         )  # fmt: skip
         self._given: Signs | None = None
-        self._snapshot = Snapshot(1, [what_if.item(world, 0, self.picture("0"))])
+        first = opening(world.scores)
+        self._snapshot = Snapshot(1, [what_if.item(world, first, self.picture(str(first)))])
         self.compile(world)
 
     @property
@@ -135,6 +137,11 @@ class Recorded(Feed):
         if self._given is None:
             self._given = what_if.decisions(world)
         return self._given
+
+
+def opening(scores: Doubles) -> int:
+    """The item to begin with: agents alone agree on it as little as possible, so that there is something to see."""
+    return int(np.abs(np.sign(scores).sum(axis=1)).argmin())
 
 
 def usual(scores: Doubles) -> float:

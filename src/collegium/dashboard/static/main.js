@@ -30,7 +30,7 @@ async function begin() {
   $("plus-name").textContent = about.classes[0];
   $("minus-name").textContent = about.classes[1];
   $("item").max = about.items - 1;
-  for (const id of ["item", "item-label"]) $(id).hidden = isLive();
+  $("item").hidden = isLive();
   $("which").closest("label").hidden = $("onward-label").hidden = isLive();
   $("follow-label").hidden = $("health").hidden = !isLive();
   view = new NetworkView($("links"), $("nodes"), about, choose);
@@ -62,11 +62,12 @@ function hear(snapshot) {
   }
   while (state.items.size > KEPT) state.items.delete(state.items.keys().next().value);
   if (isLive()) rescale();
-  const fresh = state.given && state.items.get(state.given.item.id);
-  if (isLive() && fresh) {
+  const fresh = isLive() && state.given && state.items.get(state.given.item.id);
+  if (fresh && JSON.stringify(fresh) !== JSON.stringify(state.given.item)) {
     state.given.item = fresh;
     if (!state.wished) prepare();
   }
+  if (isLive()) refreshAverages();
   if (!state.given && snapshot.items.length) goTo(newest().id, isLive() || !view.calm.matches);
   state.dirty = true;
 }
@@ -102,7 +103,7 @@ async function goTo(id, play = state.playing) {
     if (moved) Object.assign(state, { playhead: 0, playing: play, endedAt: null });
     complain("");
     prepare();
-    if (!shown().averages) setTimeout(refreshAverages, isLive() ? 0 : 700);
+    if (!shown().averages && !isLive()) setTimeout(refreshAverages, 700);
   } catch (problem) {
     if (ticket === state.asked) complain(problem.message);
   }
@@ -110,19 +111,21 @@ async function goTo(id, play = state.playing) {
 
 // Averages come later where the server is still compiling, and change as live items come.
 async function refreshAverages() {
-  const { given } = state, ticket = state.asked;
+  const { given, wished } = state, ticket = state.asked;
   if (!given || (isLive() && performance.now() - state.averagedAt < 2000)) return;
   state.averagedAt = performance.now();
-  try {
-    const answer = await ask(given.item.id, {});
-    given.averages = answer.averages;
-    if (state.wished && ticket === state.asked) state.wished = await ask(given.item.id, state.wishes);
-    else if (!given.averages && ticket === state.asked) setTimeout(refreshAverages, 700);
-    prepare();
-  } catch {
-    // An item not yet known of all agents has no averages.
-  }
+  const id = isLive() ? [...state.items.values()].findLast(isWhole)?.id : given.item.id;
+  if (id === undefined) return;
+  const answers = [await ask(id, {}), wished && (await ask(id, state.wishes))];
+  if (ticket !== state.asked) return;
+  state.given.averages = answers[0].averages;
+  if (wished) wished.averages = answers[1].averages;
+  if (!answers[0].averages && !isLive()) setTimeout(refreshAverages, 700);
+  prepare();
 }
+
+// Whether every agent has told its local statistic: without them there is nothing to simulate.
+const isWhole = (item) => Boolean(item.statistics[0]?.every((value) => value !== null));
 
 function wish() {
   if (!state.given) return;
@@ -209,7 +212,7 @@ function prepare() {
   const { item, network, rule } = shown(), { averages } = shown();
   view.show(network, item.picture, state.wishes.faulty ?? []);
   plot.prepare(item, state.wished ? state.given.item : null, state.chosen);
-  $("rule").textContent = rule.replaceAll("()", "");
+  $("rule").textContent = rule;
   $("network-facts").textContent =
     `${plural(network.perron.length, "agent")} · ${plural(network.links.length, "link")} · disagreement × ${network.slem.toFixed(2)} a round`;
   $("round").max = item.rounds;
@@ -227,14 +230,14 @@ function effects(item, averages) {
   const change = (old, now, write) => (old === undefined || old === null ? write(now) : [write(old), write(now)]);
   const rows = [];
   if (averages?.errors) rows.push(["Error alone", change(before?.errors[0], averages.errors[0], percent)]);
-  if (averages?.errors) rows.push(["Error in the end", change(before?.errors.at(-1), averages.errors.at(-1), percent)]);
+  if (averages?.errors) rows.push(["Final error", change(before?.errors.at(-1), averages.errors.at(-1), percent)]);
   if (averages) rows.push(["Bits per item", change(before?.bits.at(-1)[1], averages.bits.at(-1)[1], count)]);
   rows.push(["Bits, this item", change(wished ? given.item.bits : null, item.bits, count)]);
   if (wished) {
     const last = (one) => (one.statistics.at(-1) ?? []).map((value) => value < 0);
     const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
-    rows.push(["Labels changed, this item", `${differ} of ${old.length}`]);
-    if (averages) rows.push(["Labels changed, all items", percent(averages.changed)]);
+    rows.push(["Labels changed here", `${differ} of ${old.length}`]);
+    if (averages) rows.push(["Labels changed in all", percent(averages.changed)]);
   }
   $("effects").replaceChildren(...rows.flatMap(([name, value]) => {
     const dd = document.createElement("dd");
@@ -261,7 +264,7 @@ function write(t) {
   $("verdict").setAttribute("aria-live", state.playing ? "off" : "polite");
   $("verdict").textContent = words.join(" · ");
   if (!state.playing) view.name(item, t, classes);
-  cost.draw(state.given.averages, state.wished?.averages, t);
+  cost.draw(state.given.averages, state.wished?.averages, t, isLive() && ![...state.items.values()].some(isWhole));
   state.written = { t, at: performance.now(), playing: state.playing };
 }
 
@@ -273,7 +276,7 @@ function frame(now) {
     if (state.playing) advance(seconds, now);
     const t = round();
     if (state.dirty || state.playing) {
-      const scale = state.scale * (shown().rule.includes("SocialLearning") ? Math.max(1, t) : 1);
+      const scale = state.scale * (shown().rule.includes("social learning") ? Math.max(1, t) : 1);
       const share = state.playing ? Math.max(0, Math.min(state.playhead - t, 0.999)) : 0;
       view.draw(shown().item, t, reached() > t ? share : 0, scale, state.speed, state.health);
       plot.draw(state.playing ? state.playhead : t);
@@ -294,7 +297,7 @@ function advance(seconds, now) {
   if (!isLive() && !goesOn) state.playing = false;
   if (!goesOn || now - state.endedAt < HOLD) return;
   state.endedAt = Infinity; // until the next one is there
-  isLive() ? goTo(newest().id, true).then(refreshAverages) : walk(1);
+  isLive() ? goTo(newest().id, true) : walk(1);
 }
 
 function theme() {

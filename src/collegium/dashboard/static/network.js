@@ -27,11 +27,11 @@ export class NetworkView {
     const parts = { group, shown: {} };
     for (const part of ["halo", "ring", "body"]) group.append((parts[part] = make("rect", { class: part })));
     group.append((parts.sign = make("text", { class: "sign" })));
-    group.append((parts.name = make("text", { class: "name" }, String(k))));
     group.append((parts.mark = make("text", { class: "mark" })));
     group.append((parts.view = make("svg", { viewBox: `${96 * k} 0 96 96` })));
     parts.view.append((parts.image = make("image", { width: 96 * this.about.agents.length, height: 96 })));
     group.append((parts.frame = make("rect", { class: "frame", rx: 3 })));
+    group.append((parts.name = make("text", { class: "name" }, String(k))));
     group.append((parts.title = make("title", {}, name)));
     group.addEventListener("click", () => this.choose(this.chosen === k ? null : k));
     this.svg.append(group);
@@ -84,7 +84,7 @@ export class NetworkView {
     const largest = Math.max(...perron), unit = Math.min(1, Math.sqrt(12 / K), width / 420);
     this.radii = perron.map((weight) => unit * (9 + 13 * Math.sqrt(weight / largest)));
     this.tile = this.picture && K <= 30 ? Math.max(22, 40 * unit) : 0;
-    const pad = 30 * unit + this.tile * 0.75, xs = positions.map((p) => p[0]), ys = positions.map((p) => p[1]);
+    const pad = 28 * unit + this.tile * 0.95, xs = positions.map((p) => p[0]), ys = positions.map((p) => p[1]);
     const span = (values, room) => {
       const low = Math.min(...values), high = Math.max(...values);
       return (value) => (high - low < 1e-9 ? room / 2 : pad + ((value - low) / (high - low)) * (room - 2 * pad));
@@ -113,8 +113,8 @@ export class NetworkView {
       part.setAttribute("width", this.tile);
       part.setAttribute("height", this.tile);
     }
-    one.name.setAttribute("x", this.tile ? vx : x);
-    one.name.setAttribute("y", this.tile ? vy + this.tile / 2 + 12 : y + r + 17);
+    one.name.setAttribute("x", this.tile ? vx - this.tile / 2 + 5 : x + r * 0.75 + 9);
+    one.name.setAttribute("y", this.tile ? vy + this.tile / 2 - 2 : y + r * 0.75 + 12);
     one.mark.setAttribute("x", x + r * 0.9 + 3);
     one.mark.setAttribute("y", y - r * 0.9 + 1);
     one.shown = {};
@@ -156,6 +156,7 @@ export class NetworkView {
       if (shown.fill !== fill) one.body.setAttribute("fill", (shown.fill = fill));
       if (shown.said !== said || shown.ink !== ink) {
         one.sign.textContent = shown.said = said;
+        one.group.classList.toggle("absent", value === null);
         one.sign.setAttribute("fill", (shown.ink = ink));
         for (const [part, more] of [["body", 0], ["ring", 3.5], ["halo", 8]])
           one[part].setAttribute("rx", said === "−" ? 4 + more : this.radii[k] + more);
@@ -179,14 +180,14 @@ export class NetworkView {
       const speaks = Boolean(spoke?.[a]), near = this.chosen === a || this.chosen === b;
       const [from, to] = this.ends(a, b, both.has(b * 1e4 + a) ? 3 : 0);
       pen.lineWidth = 0.8 + 2.6 * weight;
-      pen.globalAlpha = (this.chosen === null ? 1 : near ? 1 : 0.25) * crowd;
+      pen.globalAlpha = (this.chosen === null ? 1 : near ? 1 : 0.45) * crowd;
       pen.strokeStyle = colour("line");
       stroke(pen, from, to);
       if (speaks) {
         pen.globalAlpha *= near ? 0.9 : glow;
         pen.strokeStyle = colour("muted");
         stroke(pen, from, to);
-      } else if (moving || t > 0) pen.setLineDash([]);
+      }
       pen.globalAlpha = (this.chosen === null || near ? 0.75 : 0.2) * crowd;
       arrow(pen, from, to, colour("muted"));
       if (dots && speaks) {

@@ -154,7 +154,7 @@ export class ConsensusPlot {
 export class CostPlot {
   constructor(canvas) { this.canvas = canvas; }
 
-  draw(given, wished, t) {
+  draw(given, wished, t, isEmpty) {
     const { pen, width, height } = fitCanvas(this.canvas);
     pen.clearRect(0, 0, width, height);
     pen.font = FONT;
@@ -163,14 +163,18 @@ export class CostPlot {
     if (!shown?.errors) {
       pen.textAlign = "center";
       pen.textBaseline = "middle";
-      pen.fillText(shown ? "The true classes are not known here: give --labels or --data." : "Computing …", width / 2, height / 2);
+      const why = isEmpty ? "No item is known of all agents yet." : "Computing …";
+      pen.fillText(shown ? "The true classes are not known here." : why, width / 2, height / 2 - 8);
+      if (shown) pen.fillText("Give --labels or --data to see errors.", width / 2, height / 2 + 10);
       return;
     }
     const curves = [given, wished].filter((one) => one?.errors);
     const left = 44, right = width - 14, top = 10, bottom = height - 36;
     const most = Math.max(...curves.flatMap((one) => one.bits.map(([, bits]) => bits)), 10);
     const high = Math.max(...curves.flatMap((one) => one.errors), 0.01) * 1.12;
-    const squeeze = (bits) => Math.log10(1 + bits / 8);
+    // Logarithmic, but with room for zero: the first round's bits are where it begins to be.
+    const first = Math.min(...curves.flatMap((one) => one.bits.map(([, bits]) => bits || Infinity)), most);
+    const squeeze = (bits) => Math.log10(1 + bits / first);
     const x = (bits) => left + (squeeze(bits) / squeeze(most * 1.15)) * (right - left);
     const y = (error) => bottom - (error / high) * (bottom - top);
     pen.textAlign = "right";
@@ -183,7 +187,10 @@ export class CostPlot {
     }
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    for (const tick of [0, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= most)) {
+    let written = -Infinity;
+    for (const tick of [0, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7].filter((tick) => tick <= most)) {
+      if (x(tick) - written < 30) continue;
+      written = x(tick);
       pen.fillText(tick >= 1e6 ? `${tick / 1e6}M` : tick >= 1e3 ? `${tick / 1e3}k` : tick, x(tick), bottom + 5);
       line(pen, x(tick), bottom, x(tick), bottom + 3);
     }
