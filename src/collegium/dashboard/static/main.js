@@ -116,7 +116,12 @@ async function refreshAverages() {
   state.averagedAt = performance.now();
   const id = isLive() ? [...state.items.values()].findLast(isWhole)?.id : given.item.id;
   if (id === undefined) return;
-  const answers = [await ask(id, {}), wished && (await ask(id, state.wishes))];
+  let answers;
+  try {
+    answers = [await ask(id, {}), wished && (await ask(id, state.wishes))];
+  } catch {
+    return; // the feed tells that the connection is lost
+  }
   if (ticket !== state.asked) return;
   state.given.averages = answers[0].averages;
   if (wished) wished.averages = answers[1].averages;

@@ -1,0 +1,75 @@
+"""The dashboard as a user starts it: a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Any
+
+
+class Dashboard:
+    """A running dashboard."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process, self.url = process, url
+        self.port = int(url.rstrip("/").rpartition(":")[2])
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any, Any]:
+        """Status, headers and content of an answer; JSON is read."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            sent = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
+            given = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, sent, given | (headers or {}))
+            answer = connection.getresponse()
+            content: Any = answer.read()
+            if answer.headers.get_content_type() == "application/json":
+                content = json.loads(content)
+            return answer.status, answer.headers, content
+
+    def what_if(self, item: str = "0", **wishes: Any) -> Any:
+        status, _, content = self.ask("POST", "/api/what-if", {"item": item, "wishes": wishes})
+        assert status == 200, content
+        return content
+
+
+def until(page: Any, condition: str, argument: Any = None) -> None:
+    """Wait until an expression is true in the page; Playwright's own way needs eval, which the page forbids."""
+    end = time.monotonic() + 20
+    while not page.evaluate(f"argument => {condition}", argument):
+        assert time.monotonic() < end, f"never came true: {condition} {argument}"
+        page.wait_for_timeout(30)
+
+
+@contextlib.contextmanager
+def running(*arguments: object) -> Iterator[Dashboard]:
+    """`collegium dashboard` on a free port, ended by Ctrl-C, without a word more than it should say."""
+    command = [sys.executable, "-m", "collegium", "dashboard", "--no-open", "--port", "0", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        line = process.stdout.readline()  # type: ignore[union-attr]
+        found = re.search(r"http://\S+", line)
+        assert found, process.communicate()[1]
+        watchdog.cancel()
+        yield Dashboard(process, found[0])
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        try:
+            rest, problems = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (rest, problems, process.returncode) == ("", "", 0)
