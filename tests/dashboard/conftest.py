@@ -37,7 +37,7 @@ def opened(browser: Any) -> Iterator[Any]:
     """Open a page from a clean state; in the end nothing must have gone wrong in it, nor left this host."""
     contexts, problems, asked = [], [], []
 
-    def go(url: str, width: int = 1280, height: int = 800, **settings: Any) -> Any:
+    def go(url: str, width: int = 1280, height: int = 800, shows: str = "#verdict:not(:empty)", **settings: Any) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **settings)
         contexts.append(context)
         page = context.new_page()
@@ -46,7 +46,7 @@ def opened(browser: Any) -> Iterator[Any]:
         page.on("pageerror", lambda problem: problems.append(str(problem)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(url)
-        page.wait_for_selector("#verdict:not(:empty)")
+        page.wait_for_selector(shows)
         return page
 
     go.problems = problems  # type: ignore[attr-defined]

@@ -1,0 +1,90 @@
+"""A real network of processes, watched: what agents say is what is shown, and watching harms nobody."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from collegium import policy, protocol, topology
+from collegium.dashboard.live import spoken
+from collegium.live.peers import Deadlines
+from collegium.network import collaborate
+from dashboards import running, until
+from helpers import RULES
+from live_processes import ask_all, statistics, status
+from live_processes import running as network_of
+
+RING = policy.uniform(topology.ring(4))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_who_spoke_follows_from_what_was_reached(rule):
+    """From an agent's own statistics alone, without what it heard."""
+    over = policy.uniform(topology.erdos_renyi(6, links=14, seed=7))
+    scores = np.tanh(np.random.default_rng(2).normal(size=(5, 6)))
+    run = collaborate(scores, over, 12, rule, 3)
+    for i in range(5):
+        words = [spoken(rule, [float(scores[i, k]), *run.statistics[1:12, i, k].tolist()], 3, i, k) for k in range(6)]
+        assert (np.array(words).T @ over.graph.audience_sizes).sum() == run.transmissions[i]
+
+
+def test_who_took_no_part_said_nothing():
+    assert spoken(protocol.DeGroot(), [None, None, 0.5, 0.25], 0, 0, 0) == [False, False, True, True]
+
+
+@pytest.mark.browser
+@pytest.mark.live
+@pytest.mark.timeout(240)
+def test_a_live_network(opened, tmp_path):
+    scores = np.random.default_rng(4).normal(size=(12, 4))
+    deadlines = Deadlines(longest=4.0, least=0.5, view=4.0)
+    folder = tmp_path / "net"
+    with (
+        network_of(folder, RING, rounds=8, deadlines=deadlines) as network,
+        running("--live", folder) as dashboard,
+    ):
+        page = opened(dashboard.url, shows="#health-facts:not(:empty)")  # there is no item yet
+        assert page.inner_text("#source") == "Live"
+        until(page, "document.querySelector('#health-facts').textContent.startsWith('4 of 4 up')")
+        live = statistics(ask_all(network, scores))
+        np.testing.assert_array_equal(live, collaborate(scores, RING, 8).statistics)
+        page.wait_for_selector("#verdict:not(:empty)")
+        page.uncheck("#follow")
+        for _ in range(2):  # back through the items, to one that is whole
+            page.click("#previous")
+        until(page, "document.querySelectorAll('.agent.absent').length === 0")
+        page.focus("#round")
+        page.keyboard.press("End")
+        i = int(page.inner_text("#item-name"))
+        wanted = ",".join(f"{'−' if value < 0 else '+'}{abs(value):.3f}" for value in live[-1, i])
+        cells = "[...document.querySelectorAll('#agents tbody td:nth-child(3)')].map(c => c.textContent).join()"
+        until(page, f"{cells} === argument", wanted)
+        decided = "[...document.querySelectorAll('#health tbody td:last-child')].map(c => c.textContent).join()"
+        until(page, f"{decided} === argument", "12,12,12,12")
+        said = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
+        assert float(said) == pytest.approx(status(network[0])["bytes"]["said"] / 1e3, rel=0.2)
+        # What if: the same local statistics over another network.
+        page.select_option("[name=topology]", "star")
+        star = collaborate(scores[i : i + 1], policy.uniform(topology.star(4)), 8)
+        page.focus("#round")
+        page.keyboard.press("End")
+        wanted = ",".join(f"{'−' if value < 0 else '+'}{abs(value):.3f}" for value in star.statistics[-1, 0])
+        until(page, f"{cells} === argument", wanted)
+        page.click("#reset")
+        # One dies: it is shown so, with the reason, and the others go on.
+        os.kill(int(network[2].pid or 0), signal.SIGKILL)
+        states = "[...document.querySelectorAll('#health tbody td:nth-child(2)')].map(c => c.textContent).join()"
+        until(page, f"{states} === argument", "● up,● up,○ silent,● up")
+        until(page, "document.querySelector('#notes').textContent.includes('agent-2 is silent')")
+        ask_all(network, scores[:1] + 1, names=[99], who=[0, 1, 3])
+        page.check("#follow")
+        page.click("#play")
+        until(page, "document.querySelector('#item-name').textContent === '99'")
+        assert page.locator("#nodes .agent.absent").count() == 1
+        until(page, "document.querySelector('#agents').textContent.includes('without agent-2')")
+        dashboard.die()
+        until(page, "document.querySelector('#source').textContent === 'Connection lost'")
+        page.close()
+        ask_all(network, scores[:1] + 2, names=[100], who=[0, 1, 3])  # nobody minds
+        opened.problems.clear()  # the connection that was cut
