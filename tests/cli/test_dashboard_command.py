@@ -45,6 +45,27 @@ def test_scores_that_do_not_fit(cli, scores):
     assert "9 views an item, but there are 3 agents" in views.err
 
 
+def test_views_of_other_items_are_refused(cli, tmp_path):
+    """Scores of nine agents whose labels are not those of the digits; with those of the digits they get their names."""
+    from collegium.dashboard import server
+    from collegium.data import digits
+
+    y = digits()[1].y
+    np.save(tmp_path / "scores.npy", np.outer(y, np.arange(1.0, 10.0)))
+    np.save(tmp_path / "wrong.npy", -y)
+    np.save(tmp_path / "right.npy", y)
+    source = ("dashboard", "--no-open", "--port", 0, "--scores", tmp_path / "scores.npy", "--data", "digits")
+    other = cli(*source, "--labels", tmp_path / "wrong.npy", code=2)
+    assert "not those of the test items of digits" in other.err
+    served = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server, "serve", lambda feed, *_: served.append(feed))
+        cli(*source, "--labels", tmp_path / "right.npy")
+        cli(*source)  # the data set has labels of its own
+    for feed in served:
+        assert (feed.about.classes, feed.about.agents[4], feed.about.has_truth) == (("3", "8"), "row 1, column 1", True)
+
+
 def test_a_folder_that_is_no_network(cli, tmp_path):
     assert "has no agent-*.toml" in cli("dashboard", "--port", 0, "--live", tmp_path, code=2).err
 

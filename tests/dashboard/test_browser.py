@@ -184,9 +184,9 @@ def test_what_if(page, scores, y):
         )
         assert effects(page)["Bits per item"].replace("\u202f", "") == f"30720 → {round(run.bits.mean())}"
         changed = (run.decisions() != before.decisions()).mean()
-        assert effects(page)["Labels changed in all"] == f"{100 * changed:.2f} %"
+        assert effects(page)["Changed overall"] == f"{100 * changed:.2f} %"
         here = (run.decisions()[i] != before.decisions()[i]).sum()
-        assert effects(page)["Labels changed here"] == f"{here} of 9"
+        assert effects(page)["Changed here"] == f"{here} of 9"
         was = [" (was " in text for text in labels(page)]
         # The table compares the same round of both runs.
         assert was == list(run.decisions()[i] != before.decisions(min(rounds, 20))[i])

@@ -113,7 +113,11 @@ def _recorded(
         if data not in (None, "digits"):
             raise DataError(f"--data {data} shows views beside scores: give a score record, --scores or --live too")
         values, dataset = _digits()
-        y, agents, shown, title = dataset.y, dataset.agent_names, dataset.class_names, "handwritten digits: 3 or 8?"
+        y, title = dataset.y, "handwritten digits: 3 or 8?"
+    if dataset is not None:
+        if y is not None and not np.array_equal(y, dataset.y):
+            raise DataError(f"the labels are not those of the test items of {data}: leave out --data")
+        y, agents, shown = dataset.y, dataset.agent_names, dataset.class_names
     K = values.shape[1]
     over, spoken, rounds = talk(K, float(np.abs(values).max(initial=0.0)))
     world = World(over, values, rounds, spoken, seed, names, y)

@@ -241,8 +241,8 @@ function effects(item, averages) {
   if (wished) {
     const last = (one) => (one.statistics.at(-1) ?? []).map((value) => value < 0);
     const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
-    rows.push(["Labels changed here", `${differ} of ${old.length}`]);
-    if (averages) rows.push(["Labels changed in all", percent(averages.changed)]);
+    rows.push(["Changed here", `${differ} of ${old.length}`]);
+    if (averages) rows.push(["Changed overall", percent(averages.changed)]);
   }
   $("effects").replaceChildren(...rows.flatMap(([name, value]) => {
     const dd = document.createElement("dd");
