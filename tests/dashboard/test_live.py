@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from collegium import policy, protocol, topology
-from collegium.dashboard.live import spoken
+from collegium.dashboard.live import Live, spoken
+from collegium.live.folder import Wishes, create
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
 from dashboards import running, until
@@ -31,6 +32,57 @@ def test_who_spoke_follows_from_what_was_reached(rule):
 
 def test_who_took_no_part_said_nothing():
     assert spoken(protocol.DeGroot(), [None, None, 0.5, 0.25], 0, 0, 0) == [False, False, True, True]
+
+
+def neighbour(number, state, reason="", rejected=0):
+    return {"number": number, "state": state, "reason": reason, "rejected_frames": rejected}
+
+
+def said(name, *neighbours, rounds=0):
+    """What an agent answers as its status, as far as the dashboard reads it."""
+    return {
+        "name": name, "neighbours": list(neighbours), "strangers": {"a stranger was here": 1}, "why_not": None,
+        "rounds_done": rounds, "bytes": {"said": 10 * rounds, "heard": 7}, "latency_ms": {"p50": 1.0, "p99": 2.5},
+        "items": {"in_hand": 1, "done": 3},
+    }  # fmt: skip
+
+
+def test_how_agents_are_is_what_their_neighbours_say(tmp_path):
+    """The worst of it, with the reason; rates are means over the last moments."""
+    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    feed = Live(tmp_path / "net")
+    try:
+        assert {one.state for one in feed.snapshot().health} == {"not asked yet"}
+        feed._hear(0, said("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5)), [], 10.0)
+        feed._hear(2, said("agent-2", neighbour(1, "up"), neighbour(3, "silent", "has left")), [], 10.0)
+        feed._hear(
+            0,
+            said("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5), rounds=100),
+            [],
+            12.0,
+        )
+        health = feed.snapshot().health
+        assert [one.state for one in health] == ["up", "late", "up", "refused"]
+        assert health[3].why == "agent-0: another network"
+        assert (health[0].rejected, health[0].rounds_per_second, health[0].bytes_per_second) == (5, 50.0, 500.0)
+        assert feed.snapshot().notes == ["a stranger was here"]
+        feed._hear(0, said("agent-0", rounds=3), [], 13.0)  # started again: no rate yet
+        assert feed.snapshot().health[0].rounds_per_second is None
+    finally:
+        feed.close()
+
+
+@pytest.mark.browser
+def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
+    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    with running("--live", tmp_path / "net") as dashboard:
+        page = opened(dashboard.url, shows="#notes li")
+        until(page, "document.querySelectorAll('.state.silent').length === 4")
+        assert page.locator("#nodes .agent.absent").count() == 4
+        assert page.inner_text("#rule") == "DeGroot averaging · no item yet"
+        page.click("#play")  # nothing to play, and nothing goes wrong
+        page.click("#next")
+        page.select_option("[name=topology]", "star")
 
 
 @pytest.mark.browser

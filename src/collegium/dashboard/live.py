@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from collegium.dashboard import what_if
 from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of, words_of
 from collegium.dashboard.sources import Feed
+from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, World
 from collegium.errors import CollegiumError, InputFileError
 from collegium.live.client import Client
@@ -38,7 +39,7 @@ class _Said:
     """What an agent said last, or why it said nothing."""
 
     status: dict[str, Any] | None = None
-    why: str = "it was not asked yet"
+    why: str = ""
     counted: deque[tuple[float, int, int]] = field(default_factory=deque)
     """When it was asked lately, and how many rounds it had done and bytes it had said by then."""
 
@@ -61,7 +62,7 @@ class _Known:
 class Live(Feed):
     """A network that `collegium live init` made."""
 
-    def __init__(self, folder: str | Path, make_views: Any = None) -> None:
+    def __init__(self, folder: str | Path, make_views: Callable[[int], Views] | None = None) -> None:
         network = members(folder)
         K = len(network)
         if [member.file.agent.number for member in network] != list(range(K)):
@@ -209,9 +210,10 @@ class Live(Feed):
             for one in about.status["neighbours"]
             if one["number"] == k
         ]
-        if said.status is None:
+        if said.why:
             views.append(("silent", said.why))
-        state, why = min(views, key=lambda view: _WORST.index(view[0]), default=("up", ""))
+        nothing = ("up", "") if said.status else ("not asked yet", "")
+        state, why = min(views, key=lambda view: _WORST.index(view[0]), default=nothing)
         if said.status is None:
             return Health(state, why or said.why, None, None, None, 0, 0, None, 0, 0, 0)
         status, rates = said.status, said.rates()

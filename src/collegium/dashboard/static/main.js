@@ -9,6 +9,7 @@ import { count, percent, plural, readColours } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const HOLD = 1200; // milliseconds a decided item stays before the next one
 const LEAST = 66; // milliseconds between two writings of the tables while playing
+const NOTHING = { statistics: [], settled: null, spoke: [] }; // a network before its first item
 const KEPT = 100; // live items to go back to
 
 const state = {
@@ -68,6 +69,7 @@ function hear(snapshot) {
     if (!state.wished) prepare();
   }
   if (isLive()) refreshAverages();
+  if (!state.given && !snapshot.items.length) $("rule").textContent = `${state.about.rule} · no item yet`;
   if (!state.given && snapshot.items.length) goTo(newest().id, isLive() || !view.calm.matches);
   state.dirty = true;
 }
@@ -289,6 +291,9 @@ function frame(now) {
     }
     const { written } = state;
     if ((written.t !== t || written.playing !== state.playing) && (!state.playing || now - written.at > LEAST)) write(t);
+  } else if (state.dirty && view.places.length) {
+    view.draw(NOTHING, 0, 0, 1, state.speed, state.health);
+    state.dirty = false;
   }
   requestAnimationFrame(frame);
 }
@@ -315,6 +320,7 @@ function theme() {
     readColours();
     if (state.given) prepare();
     if (view) view.layOut();
+    state.dirty = true;
   };
   system.addEventListener("change", paint);
   $("theme").addEventListener("click", () => {
