@@ -79,6 +79,7 @@ def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
         page = opened(dashboard.url, shows="#notes li")
         until(page, "document.querySelectorAll('.state.silent').length === 4")
         assert page.locator("#nodes .agent.absent").count() == 4
+        assert set(page.locator("#health tbody td.number").all_inner_texts()) == {"–"}
         assert page.inner_text("#rule") == "DeGroot averaging · no item yet"
         page.click("#play")  # nothing to play, and nothing goes wrong
         page.click("#next")

@@ -215,7 +215,7 @@ class Live(Feed):
         nothing = ("up", "") if said.status else ("not asked yet", "")
         state, why = min(views, key=lambda view: _WORST.index(view[0]), default=nothing)
         if said.status is None:
-            return Health(state, why or said.why, None, None, None, 0, 0, None, 0, 0, 0)
+            return Health(state, why or said.why, *[None] * 9)
         status, rates = said.status, said.rates()
         return Health(
             state=state,

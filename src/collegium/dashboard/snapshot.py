@@ -74,7 +74,7 @@ class Averages(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """How a live agent is."""
+    """How a live agent is; None for what it has not told."""
 
     state: str
     """up, late, silent or refused, by what its neighbours and its own port say."""
@@ -82,13 +82,13 @@ class Health(msgspec.Struct, frozen=True):
     rounds_per_second: float | None
     p50_ms: float | None
     p99_ms: float | None
-    bytes_said: int
-    bytes_heard: int
+    bytes_said: int | None
+    bytes_heard: int | None
     bytes_per_second: float | None
-    rejected: int
+    rejected: int | None
     """Frames this agent turned away."""
-    in_hand: int
-    done: int
+    in_hand: int | None
+    done: int | None
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ export class NetworkView {
     const largest = Math.max(...perron), unit = Math.min(1, Math.sqrt(12 / K), width / 420);
     this.radii = perron.map((weight) => unit * (9 + 13 * Math.sqrt(weight / largest)));
     this.tile = this.picture && K <= 30 ? Math.max(22, 40 * unit) : 0;
-    const pad = 28 * unit + this.tile * 0.95, xs = positions.map((p) => p[0]), ys = positions.map((p) => p[1]);
+    const pad = 28 * unit + (this.tile ? this.tile * 0.95 : 14), xs = positions.map((p) => p[0]), ys = positions.map((p) => p[1]);
     const span = (values, room) => {
       const low = Math.min(...values), high = Math.max(...values);
       return (value) => (high - low < 1e-9 ? room / 2 : pad + ((value - low) / (high - low)) * (room - 2 * pad));

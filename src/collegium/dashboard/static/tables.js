@@ -67,10 +67,10 @@ export class HealthTable {
     health.forEach((one, k) => {
       this.table.write(k, 1, STATES[one.state] ?? one.state, `state ${one.state}`);
       this.table.rows[k].cells[1].title = one.why;
+      const kilo = (value) => number(value === null ? null : value / 1e3, 1);
       const cells = [
-        number(one.rounds_per_second, 1), number(one.p50_ms, 1), number(one.p99_ms, 1), (one.bytes_said / 1e3).toFixed(1),
-        (one.bytes_heard / 1e3).toFixed(1), number(one.bytes_per_second === null ? null : one.bytes_per_second / 1e3, 1),
-        count(one.rejected), count(one.in_hand), count(one.done),
+        number(one.rounds_per_second, 1), number(one.p50_ms, 1), number(one.p99_ms, 1), kilo(one.bytes_said),
+        kilo(one.bytes_heard), kilo(one.bytes_per_second), count(one.rejected), count(one.in_hand), count(one.done),
       ];
       cells.forEach((text, c) => this.table.write(k, c + 2, text));
     });
