@@ -1,0 +1,34 @@
+"""Whether numba has compiled the arithmetic already, without loading it: the first run takes longer, and says so."""
+
+import os
+import sys
+from pathlib import Path
+
+import typer
+
+import collegium
+
+
+def place() -> Path:
+    """Where compiled code is kept: NUMBA_CACHE_DIR, beside the source, or in the user's cache, as numba chooses."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    package = Path(collegium.__file__).parent
+    return package / "__pycache__" if os.access(package, os.W_OK) else Path.home() / ".cache" / "numba"
+
+
+def is_compiled() -> bool:
+    """Whether there is any of it, for this Python and newer than the source."""
+    tag = f"py{sys.version_info.major}{sys.version_info.minor}"
+    try:
+        written = (Path(collegium.__file__).parent / "kernels.py").stat().st_mtime
+        return any(file.stat().st_mtime > written for file in place().glob(f"**/kernels.*.{tag}.nbi"))
+    except OSError:
+        return False
+
+
+def announce() -> None:
+    """Say what somebody waits for who runs this for the first time."""
+    if not is_compiled():
+        typer.echo("the first run compiles the arithmetic, once: some ten seconds more", err=True)
