@@ -117,3 +117,23 @@ def test_the_names_offered_are_the_studies():
     from collegium.lab.studies import STUDIES
 
     assert tuple(STUDIES) == study.NAMES
+
+
+def test_the_first_run_says_that_it_compiles(cli, tmp_path, monkeypatch):
+    (tmp_path / "s.csv").write_text("1,2\n-1,3\n")
+    cli("simulate", tmp_path / "s.csv", "ring:2")
+    assert cli("simulate", tmp_path / "s.csv", "ring:2").err == ""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # numba has read it by now, and looks elsewhere
+    assert "compiles the arithmetic, once" in cli("simulate", tmp_path / "s.csv", "ring:2").err
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(cli, tmp_path, monkeypatch):
+    (tmp_path / "s.csv").write_text("1,2\n-1,3\n")
+    (tmp_path / "folder.csv").mkdir()
+    refused = cli("compare", "--data", "digits", "--out", tmp_path / "folder.csv", code=2)
+    assert refused.err.endswith("folder.csv: it is a folder\n")
+    assert not refused.out
+    assert "not a file, but a folder" in cli("simulate", tmp_path / "folder.csv", "ring:2", code=2).err
+    monkeypatch.setattr("collegium.cli.tables.find_spec", lambda name: None)
+    refused = cli("simulate", tmp_path / "s.csv", "ring:2", "--out", tmp_path / "o.parquet", code=2)
+    assert "pip install 'collegium[tables]'" in refused.err
