@@ -24,7 +24,7 @@ ROUNDS = 20
 SHOWN = (1, 2, 5, 20)
 NEXT = {
     "collegium compare --data digits --reps 2 --save scores": "every way to decide, side by side; keeps the scores",
-    "collegium plan --scores scores/scores-0.npz --target-error 0.05": "the cheapest network that errs on 5 %",
+    "collegium plan --scores scores/scores-0.npz --target-error 0.05": "the cheapest network for an error of about 5 %",
     "collegium certify scores/scores-0.npz ring:9": "what is guaranteed, beside what is measured",
     "collegium live demo": "the same with nine processes and a real network (needs collegium[live])",
     "collegium simulate --help": "your own scores: a row per item, a column per agent",
