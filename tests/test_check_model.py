@@ -54,6 +54,11 @@ class NoSettings:
     scale = 1.0
 
 
+class HalfSettings(NoSettings):
+    def get_params(self, deep=True):
+        return {}
+
+
 class ForgetsSettings(Means):
     def __init__(self, scale=1.0):
         pass
@@ -217,7 +222,8 @@ class Constant(Means):
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        (NoSettings(), "NoSettings has no get_params: derive it from collegium.agents.Model"),
+        (NoSettings(), None),  # Team copies it as it is
+        (HalfSettings(), "HalfSettings has get_params alone: derive it from collegium.agents.Model"),
         (ForgetsSettings(), "ForgetsSettings failed the check 'clones': AttributeError"),
         (ChangesSettings(), "ChangesSettings failed the check 'clones': RuntimeError: .* modifies parameter scale"),
         (ClonesToItself(), "a clone of ClonesToItself must be another object"),

@@ -309,7 +309,8 @@ def test_columns_by_name(tmp_path):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(TABLE, columns=list("abcdef"))
     forms = [["a", "c"], slice("b", "d"), "f"]
-    team = Team([(name, LogisticRegression()) for name in "xyz"], ring(3), columns=forms).fit(X, SIGNS)
+    given = [pandas.Index(["a", "c"]), *forms[1:]]  # names as X.columns[…] gives them are kept as a list
+    team = Team([(name, LogisticRegression()) for name in "xyz"], ring(3), columns=given).fit(X, SIGNS)
     team.save(tmp_path / "t")
     loaded = Team.load(tmp_path / "t")
     assert loaded.columns == forms

@@ -51,3 +51,15 @@ class ModelError(CollegiumError, ValueError):
 
 class LiveError(CollegiumError, RuntimeError):
     """A live network that cannot be set up, joined or asked."""
+
+
+def brief(problem: object) -> str:
+    """Another library's words in one line, and not too many of them.
+
+    >>> brief(ValueError("bad\\n   input")), brief(KeyError("weights"))
+    ('bad input', "KeyError: 'weights'")
+    """
+    words = " ".join(str(problem).removeprefix("[ONNXRuntimeError] : ").split())
+    if isinstance(problem, KeyError) or not words:  # says little without its name
+        words = f"{type(problem).__name__}: {words}".removesuffix(": ")
+    return words if len(words) <= 300 else f"{words[:300]} …"

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.machine import cores
 from collegium.randomness import U64, item_keys, sender_salts
 from collegium.rule_settings import Settings
 
@@ -206,7 +207,7 @@ def threads() -> int:
     wish = os.environ.get("COLLEGIUM_THREADS", "")
     if wish.isascii() and wish.isdigit():
         return max(1, int(wish))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def _spread(piece: Callable[[int, int], None], total: int, size: int, work: float) -> None:

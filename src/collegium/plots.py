@@ -1,5 +1,6 @@
 """The pictures of the core: a network, and errors against rounds. matplotlib is loaded only here, when drawing."""
 
+import io
 import textwrap
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -244,6 +245,14 @@ def save(figure: Any, path: Path) -> None:
         figure.savefig(path, dpi=150)
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def to_bytes(figure: Any, ending: str, dpi: int) -> bytes:
+    """A figure as the content of a PNG or PDF file."""
+    buffer = io.BytesIO()
+    metadata = {"CreationDate": None} if ending == "pdf" else {"Software": None}
+    figure.savefig(buffer, dpi=dpi, format=ending, bbox_inches="tight", metadata=metadata)
+    return buffer.getvalue()
 
 
 def panels(count: int, *, width: float = 4.6, height: float = 3.6, rows: int = 1) -> tuple[Any, list[Any]]:

@@ -293,3 +293,10 @@ def test_six_arrays_of_ones_own_are_a_record(tmp_path):
 def test_a_folder_is_no_record(tmp_path):
     with pytest.raises(CollegiumError, match="not a score record"):
         Scores.load(tmp_path)
+
+
+def test_another_file_is_called_what_it_is(tmp_path):
+    """Not in NumPy's words, which speak of pickles."""
+    (tmp_path / "scores.npz").write_bytes(b"nothing of the kind")
+    with pytest.raises(InputFileError, match=r"is not a score record, or is damaged: it is no \.npz file"):
+        Scores.load(tmp_path / "scores.npz")

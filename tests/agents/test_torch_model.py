@@ -11,7 +11,16 @@ from sklearn.linear_model import LogisticRegression
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SklearnModel, SmallResNet, TorchModel, Training  # noqa: E402
+from collegium.agents import (  # noqa: E402
+    ADAM,
+    MicroCNN,
+    PatchCNN,
+    PixelLogistic,
+    SklearnModel,
+    SmallResNet,
+    TorchModel,
+    Training,
+)
 from collegium.errors import CollegiumError, LabelError, ModelError  # noqa: E402
 from helpers import tiny_images  # noqa: E402
 
@@ -420,3 +429,51 @@ def test_weights_that_are_none_are_refused(weights, model):
     train = tiny_images(40, 1)
     with pytest.raises(ModelError, match="sample_weight must be 40 numbers"):
         model.fit(train.views[0], train.y, sample_weight=weights)
+
+
+def test_settings_of_the_training_are_reached_by_name():
+    model = PatchCNN(training=Training(learning_rate=0.1, max_epochs=3))
+    assert model.get_params()["training__learning_rate"] == 0.1
+    assert "training__learning_rate" not in model.get_params(deep=False)
+    before = model.training
+    model.set_params(training__learning_rate=0.2, hidden=5)
+    assert model.training == Training(learning_rate=0.2, max_epochs=3)
+    assert model.hidden == 5
+    assert before.learning_rate == 0.1  # nobody else's training changes
+    model.set_params(training=ADAM, training__patience=2)
+    assert model.training == replace(ADAM, patience=2)
+    with pytest.raises(ModelError, match="no training__rate: choose among optimizer, learning_rate"):
+        model.set_params(training__rate=1)
+    with pytest.raises(ModelError, match="learning_rate must be a finite number, above 0"):
+        model.set_params(training__learning_rate=0)
+
+
+def test_a_grid_over_learning_rates():
+    from sklearn.model_selection import GridSearchCV
+
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(40) % 2, 1, -1)
+    X = rng.normal(size=(40, 4, 4)) + y[:, None, None]
+    model = PixelLogistic(training=Training(max_epochs=3, batch_size=8), random_state=0)
+    search = GridSearchCV(model, {"training__learning_rate": [1e-6, 0.1]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"training__learning_rate": 0.1}
+    assert search.best_estimator_.training.learning_rate == 0.1
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (PatchCNN(channels=()), r"channels must be two whole numbers; got \(\)"),
+        (PatchCNN(channels=(4,)), r"channels must be two whole numbers; got \(4,\)"),
+        (PatchCNN(channels=(4, 0)), "each of channels must be a whole number, at least 1; got 0"),
+        (PatchCNN(hidden=0), "hidden must be a whole number, at least 1; got 0"),
+        (PatchCNN(dropout=2), "dropout must be a finite number, at least 0 and at most 1; got 2"),
+        (SmallResNet(channels=()), r"channels must be a whole number for each block, at least one; got \(\)"),
+        (SmallResNet(channels=8), "channels must be a whole number for each block, at least one; got 8"),
+        (MicroCNN(channels=0), "channels must be a whole number, at least 1; got 0"),
+        (MicroCNN(channels=()), r"channels must be a whole number, at least 1; got \(\)"),
+    ],
+)
+def test_impossible_sizes_are_refused_in_a_sentence(model, complaint):
+    with pytest.raises(ModelError, match=complaint):
+        model.build((8, 8))

@@ -19,8 +19,48 @@ def test_demo_prints_the_table_and_draws(cli, tmp_path):
     ):
         assert row in shown
     assert str(20 * 24 * 64) in shown  # bits of 20 rounds
-    assert "next:" in shown
+    for command in demo.NEXT:
+        assert command in shown
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_report_stands_alone_and_tells_the_same(cli, tmp_path):
+    shown = cli("demo", "--reps", 2, "--plot", tmp_path / "demo.png").out
+    page = (tmp_path / "demo.html").read_text()
+    assert str(tmp_path / "demo.html") in shown
+    assert "<!doctype html>" in page
+    for outside in ("http://", "https://", "<script", "<link", "url("):
+        assert outside not in page
+    last = next(line for line in shown.splitlines() if "after 20 rounds" in line).split("│")
+    assert f"<td class='number'>{last[2].strip()}</td>" in page  # the error of the table printed
+    assert page.count("a handwritten") >= 6
+    assert "were put right by the others" in page
+    assert "round 20: 9 of 9 right" in page
+    for command in demo.NEXT:
+        assert f"<code>{command}</code>" in page
+
+
+def test_followed_items_are_as_they_are_said_to_be():
+    """Counted by hand: what is said of an item is what its statistics say."""
+    from collegium import policy, topology
+    from collegium.cli import demo_report
+
+    network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
+    _, run, test = demo._repeat(network, np.random.default_rng(0))
+    chosen = demo_report._followed(demo_report.Story([], run, test, None, 1, 0, 0.0))
+    assert len({i for i, _ in chosen}) == len(chosen) >= 3
+    for i, why in chosen:
+        before, after = ((run.statistics[t, i] * test.y[i] <= 0).sum() for t in (0, -1))
+        assert f"{before} of 9" in why
+        assert (after == 0) != why.startswith("Talking does not always help")
+
+
+def test_places_that_cannot_be_written_are_refused_before_the_work(cli, tmp_path):
+    (tmp_path / "folder.png").mkdir()
+    assert "it is a folder" in cli("demo", "--plot", tmp_path / "folder.png", code=2).err
+    refused = cli("demo", "--plot", tmp_path / "demo.png", "--report", tmp_path / "demo.txt", code=2)
+    assert "must end in .html" in refused.err
+    assert not refused.out
 
 
 def test_talking_helps():
@@ -28,7 +68,7 @@ def test_talking_helps():
     from collegium import policy, topology
 
     network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
-    repetition, _ = demo._repeat(network, np.random.default_rng(0))
+    repetition, _, _ = demo._repeat(network, np.random.default_rng(0))
     assert repetition.rounds[20].mean() < repetition.rounds[0].min()
 
 

@@ -85,6 +85,21 @@ def test_views(tmp_path):
     assert stock.largest_n0 == (2, "dresser", "night_stand")
 
 
+def test_objects_that_look_the_same_are_pointed_out(tmp_path):
+    folder = write_views(tmp_path, size=224, train=2, test=1)
+    assert take_stock("modelnet", tmp_path, thorough=True).notes == ()
+    for like in ("night_stand/train/night_stand_0001", "dresser/test/dresser_0000"):
+        shutil.rmtree(folder / like)
+        shutil.copytree(folder / "dresser/train/dresser_0000", folder / like)
+    stock = take_stock("modelnet", tmp_path, thorough=True)
+    assert stock.problems == ()
+    assert stock.notes == (
+        "one object looks the same in two classes: dresser_0000 = dresser_0000 = night_stand_0001",
+        "one test object looks the same as a training object: dresser_0000",
+    )
+    assert take_stock("modelnet", tmp_path).notes == ()  # a quick look does not see it
+
+
 def test_every_bad_view_is_named(tmp_path):
     folder = write_views(tmp_path, size=224, train=2, test=1)
     damaged = folder / "dresser/train/dresser_0001/04.png"
@@ -118,6 +133,14 @@ def test_real_views():
     }
     assert stock.problems == ()
     assert stock.largest_n0 == (390, "dresser", "night_stand")
+
+
+@pytest.mark.data
+def test_real_views_that_look_the_same():
+    real_data("modelnet-views")
+    both, leaked = take_stock("modelnet", thorough=True).notes
+    assert both.startswith("7 objects look the same in two classes: dresser_0024 = night_stand_0257")
+    assert "test objects look the same as a training object" in leaked
 
 
 @pytest.mark.parametrize(

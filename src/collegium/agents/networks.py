@@ -8,6 +8,7 @@ quickest. What a view means does not depend on the type it comes in later.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from collegium.arguments import real_number, whole_number
 from collegium.errors import ModelError
 
 
@@ -46,7 +48,7 @@ class ImageNetwork(nn.Module):
 
     def __init__(self, channels: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(real_number(dropout, "dropout", ModelError, at_least=0, at_most=1))
         self.register_buffer("shift", torch.zeros(channels))
         self.register_buffer("scale", torch.ones(channels))
 
@@ -81,6 +83,8 @@ class PatchNetwork(ImageNetwork):
         self, size: tuple[int, int, int], channels: tuple[int, int] = (32, 64), hidden: int = 128, dropout: float = 0.0
     ) -> None:
         height, width, depth = size
+        channels = _widths(channels, 2)
+        hidden = whole_number(hidden, "hidden", ModelError, at_least=1)
         super().__init__(depth, dropout)
         self.first = nn.Conv2d(depth, channels[0], 3, stride=2, padding=1)
         self.second = nn.Conv2d(channels[0], channels[1], 3, padding=1)
@@ -114,6 +118,7 @@ class ResidualNetwork(ImageNetwork):
 
     def __init__(self, size: tuple[int, int, int], channels: tuple[int, ...] = (16, 32)) -> None:
         super().__init__(size[2])
+        channels = _widths(channels)
         self.stem = _convolution(size[2], channels[0])
         widths = (channels[0], *channels)
         self.blocks = nn.Sequential(
@@ -147,6 +152,18 @@ class _Residual(nn.Module):
         return F.relu(self.second(F.relu(self.first(x))) + skipped)
 
 
+def _widths(channels: Any, count: int | None = None) -> Any:
+    """The channels of some layers, as many as there should be."""
+    if (
+        not isinstance(channels, Sequence)
+        or isinstance(channels, str)
+        or len(channels) != (count or len(channels) or 1)
+    ):
+        wanted = "two whole numbers" if count else "a whole number for each block, at least one"
+        raise ModelError(f"channels must be {wanted}; got {channels!r}")
+    return tuple(whole_number(one, "each of channels", ModelError, at_least=1) for one in channels)
+
+
 def _convolution(before: int, after: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False), nn.BatchNorm2d(after)
@@ -167,6 +184,7 @@ class MicroNetwork(ImageNetwork):
         height, width, depth = size
         if min(height, width) < self.KERNEL:
             raise ModelError(f"MicroCNN needs images of at least 7×7 pixels, got {height}×{width}")
+        channels = whole_number(channels, "channels", ModelError, at_least=1)
         super().__init__(depth, dropout)
         self.convolution = nn.Conv2d(depth, channels, self.KERNEL, self.STRIDE)
         self.head = nn.Linear(channels, 2)

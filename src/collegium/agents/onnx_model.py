@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from collegium.agents.base import Doubles, Model, View
 from collegium.agents.outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.arguments import whole_number
-from collegium.errors import BackendError, InputFileError, ModelError
+from collegium.errors import BackendError, InputFileError, ModelError, brief
 
 KINDS = ("auto", "logits", "probabilities", "score")
 _BATCH = 1024  # items at a time where the graph leaves it open, so that memory does not grow with the data
@@ -136,7 +136,7 @@ def _opened(path: Path) -> _Graph:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as problem:  # onnxruntime's errors have no common parent
-        raise InputFileError(f"{path} is not a whole ONNX file that onnxruntime can run: {_brief(problem)}") from None
+        raise InputFileError(f"{path} is not a whole ONNX file that onnxruntime can run: {brief(problem)}") from None
     inputs = session.get_inputs()
     if len(inputs) != 1:
         names = ", ".join(one.name for one in inputs)
@@ -202,7 +202,7 @@ def _run(graph: _Graph, name: str, items: NDArray[Any], what: str) -> Doubles:
             (answer,) = graph.session.run([name], {graph.input.name: part})
         except Exception as problem:
             raise ModelError(
-                f"{graph.path}, which expects {graph.describe()}, failed on {items.shape}: {_brief(problem)}"
+                f"{graph.path}, which expects {graph.describe()}, failed on {items.shape}: {brief(problem)}"
             ) from None
         values = numbers(_rows(answer, what) if isinstance(answer, list) else answer, what)
         if len(part) == 1 and values.shape[:1] != (1,):  # exported for one item, without an axis of items
@@ -231,7 +231,3 @@ def _guess(name: str, declared: str, outputs: Doubles, what: str) -> str:
             "say kind='probabilities' or kind='score'"
         )
     return "probabilities"
-
-
-def _brief(problem: Exception) -> str:
-    return " ".join(str(problem).removeprefix("[ONNXRuntimeError] : ").split())[:300]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zipfile
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from collegium.agents.base import Doubles, Model, Signs
 from collegium.agents.calibration import temperatures, uncentred
-from collegium.errors import InputFileError, ScoreError
+from collegium.errors import InputFileError, ScoreError, brief
 from collegium.scores import check_scores
 
 Part = Literal["train", "val", "test"]
@@ -182,7 +183,8 @@ class Scores:
         except (
             Exception
         ) as refusal:  # zip, header, JSON, key or shape: the reader has one thing to do about all of them
-            raise InputFileError(f"{path} is not a score record, or is damaged: {refusal}") from None
+            reason = brief(refusal) if zipfile.is_zipfile(path) else "it is no .npz file"
+            raise InputFileError(f"{path} is not a score record, or is damaged: {reason}") from None
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in get_args(Part))

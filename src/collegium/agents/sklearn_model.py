@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from collegium.agents.base import Doubles, Model, View, check_weights
 from collegium.agents.outputs import CLIP, probabilities_to_scores, to_scores
-from collegium.errors import ModelError
+from collegium.errors import ModelError, brief
 from collegium.labels import to_signs
 
 
@@ -64,7 +64,7 @@ class SklearnModel(Model):
         try:
             self.estimator_ = clone(self.estimator).fit(features, signs, **weights)
         except (TypeError, ValueError) as problem:
-            raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {_brief(problem)}") from problem
+            raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {brief(problem)}") from problem
         self._check_classes()
         return self
 
@@ -81,7 +81,7 @@ class SklearnModel(Model):
         except NotFittedError:
             raise _not_fitted(self._name) from None
         except (TypeError, ValueError) as problem:
-            raise ModelError(f"{self._name} cannot score {_form(view)}: {_brief(problem)}") from problem
+            raise ModelError(f"{self._name} cannot score {_form(view)}: {brief(problem)}") from problem
         if method == "decision_function":
             return to_scores(outputs, n, self._name)
         return probabilities_to_scores(outputs, n, self._name, self.clip)
@@ -109,7 +109,7 @@ class SklearnModel(Model):
                 raise ModelError(f"{self._name} is no classifier: it was fitted but has no classes_")
             raise _not_fitted(self._name)
         if len(classes) != 2 or any(np.ndim(one) for one in classes):
-            raise ModelError(f"{self._name} must know two classes, it knows {len(classes)}: {_brief(classes)}")
+            raise ModelError(f"{self._name} must know two classes, it knows {len(classes)}: {brief(classes)}")
 
     def __sklearn_is_fitted__(self) -> bool:
         try:
@@ -149,11 +149,6 @@ def to_features(view: Any, unit: float = 1.0) -> Any:
 
 def _form(view: Any) -> str:
     return f"a view of shape {np.shape(view)}"
-
-
-def _brief(problem: Any) -> str:
-    words = " ".join(str(problem).split())
-    return words if len(words) <= 300 else f"{words[:300]} …"
 
 
 def _not_fitted(name: str) -> ModelError:

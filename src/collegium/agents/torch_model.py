@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import fields, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -79,6 +80,27 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
     def weighs_items(self) -> bool:
         """Yes: each item's loss counts as much as its weight says."""
         return True
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, and those of the training as `training__learning_rate` and so on."""
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.training, Training):
+            params |= {f"training__{field.name}": getattr(self.training, field.name) for field in fields(Training)}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set settings by name; `training__learning_rate=0.01` changes that one of the training."""
+        inner = {name: params.pop(name) for name in list(params) if name.startswith("training__")}
+        super().set_params(**params)
+        if inner:
+            changes = {name.removeprefix("training__"): value for name, value in inner.items()}
+            known = [field.name for field in fields(Training)]
+            for name in changes:
+                if name not in known:
+                    raise ModelError(f"there is no training__{name}: choose among {', '.join(known)}")
+            check_training(self.training)
+            self.training = replace(self.training, **changes)
+        return self
 
     def fit(
         self,

@@ -1,5 +1,7 @@
 """`collegium certify`: the guarantee that held-out scores support, beside the error they show."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,19 +12,21 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Labelled, read_labelled
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
 from collegium.cli.tables import check_writable
-from collegium.policy import Policy
 
 if TYPE_CHECKING:
     from collegium.planner import NetworkFile
+    from collegium.policy import Policy
     from collegium.theory import Certificate
 
 
 def certify(
     scores: Annotated[Path, typer.Argument(help=SCORES_HELP)],
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
-    policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
+    policy: Annotated[
+        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
+    ] = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
     classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
     rounds: Annotated[
@@ -71,7 +75,7 @@ def certify(
 
 def _rounded(
     bits: int | None,
-    file: "NetworkFile | None",
+    file: NetworkFile | None,
     given: Labelled,
     over: Policy,
     rounds: int,
@@ -93,7 +97,7 @@ def _rounded(
     return rule.bits, errors, bound / (1 if raw else 2)
 
 
-def print_certificate(console: Console, found: "Certificate") -> None:
+def print_certificate(console: Console, found: Certificate) -> None:
     """The estimates, and guarantee and measurement for some rounds."""
     off = found.to_dict()["largest_correlation"]
     known = "as given" if found.beta_is_given else "the largest seen, which a new item may exceed"

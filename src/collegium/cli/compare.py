@@ -12,8 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import fusion, policy, topology
+from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.complete import among
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_policy
 from collegium.cli.tables import check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
@@ -29,7 +31,9 @@ def compare(
     data: Annotated[
         list[str],
         typer.Option(
-            metavar="NAME|FILE", help=f"{', '.join(SOURCES)}, or score records (.npz), each of them one repetition."
+            metavar="NAME|FILE",
+            help=f"{', '.join(SOURCES)}, or score records (.npz), each of them one repetition.",
+            autocompletion=among(*SOURCES),
         ),
     ],
     reps: Annotated[
@@ -40,14 +44,22 @@ def compare(
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a directed Erdős–Rényi network."),
+        typer.Option(
+            metavar="NETWORK",
+            help=f"{NETWORK_HELP} By default a directed Erdős–Rényi network.",
+            autocompletion=complete_network,
+        ),
     ] = None,
-    weighing: Annotated[str | None, typer.Option("--policy", metavar="RULE", help=POLICY_HELP)] = None,
+    weighing: Annotated[
+        str | None, typer.Option("--policy", metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
+    ] = None,
     rounds: Annotated[int, typer.Option(min=0, help="Communication rounds.")] = 20,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B,…", help="Only these, such as ours,avg-stat,vfl-jt; all by default.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help=f"The agents' family: {', '.join(MODELS)}.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"The agents' family: {', '.join(MODELS)}.", autocompletion=among(*MODELS))
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Train networks for at most so many epochs.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Divide scores by each agent's temperature.")] = False,
     classes: Annotated[str | None, typer.Option(metavar="A,B", help="Two classes of the data set.")] = None,
@@ -83,6 +95,7 @@ def compare(
         return
     for path in (out, plot, None if save is None else save / "scores.npz"):
         check_writable(path)
+    compiled.announce()
     results, problem = _run(cases, network, weighing, rounds, calibrate, methods, save)
     rows = fusion.summarise(results)
     title = _title(cases, results, network, rounds)

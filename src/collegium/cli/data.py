@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from collegium.cli.complete import among
 from collegium.cli.render import render
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_SHA256
 from collegium.data.folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, not_found, places
@@ -51,7 +52,10 @@ def list_sets(
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]…", help=f"{', '.join(NAMES)}; all of them by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]…", help=f"{', '.join(NAMES)}; all of them by default.", autocompletion=among(*NAMES)
+        ),
     ] = None,
     data: DataFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
@@ -77,7 +81,14 @@ def check(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="cifar10, or blender, which `render` works with.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="cifar10, or blender, which `render` works with.",
+            autocompletion=among("cifar10", "blender"),
+        ),
+    ],
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default where {DATA_VARIABLE} says.")
     ] = None,
@@ -131,6 +142,8 @@ def _describe(stock: Inventory, data: Path | None) -> None:
     if stock.largest_n0 is not None:
         n0, first, second = stock.largest_n0
         console.print(f"  largest balanced training set: N_0 = {n0} ({first} and {second})")
+    for note in stock.notes:
+        console.print(f"  {note}")
 
 
 def _counted(stock: Inventory) -> str:
@@ -165,5 +178,6 @@ def _facts(stock: Inventory) -> dict[str, Any]:
         "largest_n0": None if stock.largest_n0 is None else stock.largest_n0[0],
         "remark": stock.remark,
         "problems": stock.problems,
+        "notes": stock.notes,
         "obtain": stock.obtain,
     }

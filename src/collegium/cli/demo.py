@@ -1,5 +1,6 @@
 """`collegium demo`: nine classifiers, each seeing a ninth of a handwritten digit, decide together."""
 
+import time
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import policy, topology
-from collegium.data import digits
+from collegium.cli import compiled
+from collegium.cli.tables import check_output, check_writable
+from collegium.data import Dataset, digits
 from collegium.measures import mean_interval, wrong
 from collegium.network import Run
 from collegium.policy import Policy
@@ -19,6 +22,13 @@ from collegium.progress import track
 CLASSES = (3, 8)
 ROUNDS = 20
 SHOWN = (1, 2, 5, 20)
+NEXT = {
+    "collegium compare --data digits --reps 2 --save scores": "every way to decide, side by side; keeps the scores",
+    "collegium plan --scores scores/scores-0.npz --target-error 0.05": "the cheapest network for an error of about 5 %",
+    "collegium certify scores/scores-0.npz ring:9": "what is guaranteed, beside what is measured",
+    "collegium live demo": "the same with nine processes and a real network (needs collegium[live])",
+    "collegium simulate --help": "your own scores: a row per item, a column per agent",
+}
 
 
 class Repetition(NamedTuple):
@@ -29,42 +39,66 @@ class Repetition(NamedTuple):
     average: float
 
 
+class Row(NamedTuple):
+    """A line of the table: who decides, how often wrongly, and at what cost."""
+
+    who: str
+    error: float  # percent, like half
+    half: float  # of the 95 % interval; NaN for one split
+    bits: int
+
+
 def demo(
     plot: Annotated[Path, typer.Option(metavar="FILE", help="Where to draw error against rounds.")] = Path(
         "collegium-demo.png"
     ),
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the report; by default beside the plot.")
+    ] = None,
     reps: Annotated[int, typer.Option(min=1, help="Random splits into training and test half.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="For the splits.")] = 0,
 ) -> None:
-    """Handwritten 3 or 8? Nine classifiers see one patch each and talk to their neighbours for 20 rounds."""
+    """Handwritten 3 or 8? Nine classifiers see one patch each and talk to their neighbours for 20 rounds.
+
+    Prints a table, draws error against rounds, and writes a report (HTML) to look at.
+    """
     from collegium import plots
+    from collegium.cli import demo_report
 
     plots.check_name(plot)
+    report = plot.with_suffix(".html") if report is None else report
+    check_output(report, (".html", ".htm"))
+    for path in (plot, report):
+        check_writable(path)
+    begun = time.perf_counter()
     console = Console(highlight=False, markup=False)
     network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
     items = sum(map(len, digits(CLASSES)))
     console.print(
         f"{items} handwritten {CLASSES[0]}s and {CLASSES[1]}s, cut 3×3: nine agents, one patch and one "
         f"logistic regression each.\n"
-        f"A directed network with {network.links} links, {ROUNDS} rounds, mean of {reps} random splits."
+        f"A directed network with {network.links} links, {ROUNDS} rounds, "
+        f"{'one random split' if reps == 1 else f'mean of {reps} random splits'}."
     )
+    compiled.announce()
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
     for one in track(seeds, "training and talking"):
-        repetition, run = _repeat(network, np.random.default_rng(one))
+        repetition, run, test = _repeat(network, np.random.default_rng(one))
         runs.append(repetition)
-    errors = np.mean([r.rounds for r in runs], axis=0)
-    console.print(_table(runs, run))
+    rows = _rows(runs, run)
+    console.print(_table(rows))
     title = f"{CLASSES[0]} or {CLASSES[1]}: nine agents, one patch each"
     centralised = {"vote of all": _mean(r.vote for r in runs), "average of all": _mean(r.average for r in runs)}
-    plots.save(plots.error_figure(errors, centralised, title), plot)
-    console.print(f"error against rounds: {plot}")
-    console.print(
-        "next: collegium network erdos-renyi:9,links=24,seed=7 --plot network.png · collegium simulate --help"
-    )
+    figure = plots.error_figure(np.mean([r.rounds for r in runs], axis=0), centralised, title)
+    plots.save(figure, plot)
+    demo_report.write(report, demo_report.Story(rows, run, test, figure, reps, seed, time.perf_counter() - begun))
+    console.print(f"error against rounds: {plot}\nto look at, in a browser: {report}\n\nwhat to try next:")
+    for command, why in NEXT.items():
+        console.print(f"  {command}\n      {why}", soft_wrap=True)
 
 
-def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run]:
+def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run, Dataset]:
     from sklearn.linear_model import LogisticRegression
 
     from collegium.team import Team
@@ -75,28 +109,31 @@ def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run]
     scores = run.statistics[0]
     vote = wrong(np.sign(scores).sum(axis=1), test.y).mean()
     average = wrong(scores.mean(axis=1), test.y).mean()
-    return Repetition(run.errors(test.y), float(vote), float(average)), run
+    return Repetition(run.errors(test.y), float(vote), float(average)), run, test
 
 
-def _table(runs: list[Repetition], run: Run) -> Table:
-    table = Table("who decides", "error %", "± 95 %", "bits per item", title_justify="left")
+def _rows(runs: list[Repetition], run: Run) -> list[Row]:
     alone = np.array([r.rounds[0] for r in runs])
-    for k in range(alone.shape[1]):
-        _row(table, f"agent {k} alone (row {k // 3}, column {k % 3})", alone[:, k], "0")
-    table.add_section()
-    _row(table, "vote of all nine, at a centre", [r.vote for r in runs], "9")
-    _row(table, "average of all nine, at a centre", [r.average for r in runs], str(9 * 64))
-    table.add_section()
+    rows = [_row(f"agent {k} alone (row {k // 3}, column {k % 3})", alone[:, k], 0) for k in range(alone.shape[1])]
+    rows.append(_row("vote of all nine, at a centre", [r.vote for r in runs], 9))
+    rows.append(_row("average of all nine, at a centre", [r.average for r in runs], 9 * 64))
     for t in SHOWN:
         bits = t * run.policy.links * run.rule.message_bits
         rounds = "1 round" if t == 1 else f"{t} rounds"
-        _row(table, f"collegium after {rounds} (mean of agents)", [r.rounds[t].mean() for r in runs], str(bits))
+        rows.append(_row(f"collegium after {rounds} (mean agent)", [r.rounds[t].mean() for r in runs], bits))
+    return rows
+
+
+def _row(who: str, errors: Any, bits: int) -> Row:
+    return Row(who, *mean_interval(100 * np.asarray(errors)), bits)
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table("who decides", "error %", "± 95 %", "bits per item", title_justify="left")
+    for i, row in enumerate(rows):
+        half = "–" if np.isnan(row.half) else f"{row.half:.2f}"
+        table.add_row(row.who, f"{row.error:.2f}", half, str(row.bits), end_section=i in (8, 10))
     return table
-
-
-def _row(table: Table, name: str, errors: Any, bits: str) -> None:
-    mean, half = mean_interval(100 * np.asarray(list(errors)))
-    table.add_row(name, f"{mean:.2f}", "–" if np.isnan(half) else f"{half:.2f}", bits)
 
 
 def _mean(values: Any) -> float:

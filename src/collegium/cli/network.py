@@ -1,24 +1,29 @@
 """`collegium network`: build or read a network and say what it is like."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_policy
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_policy
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import InputFileError, PolicyError
-from collegium.policy import Policy
-from collegium.topology.base import DENSE_LIMIT
+
+if TYPE_CHECKING:
+    from collegium.policy import Policy
 
 
 def network(
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
-    policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
+    policy: Annotated[
+        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the network (PNG, PDF or SVG).")] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
@@ -45,7 +50,10 @@ def network(
     table.add_row("agents K", str(facts["agents"]))
     table.add_row("links (directed, without self-loops)", str(facts["links"]))
     table.add_row("σ_A (second-largest eigenvalue modulus)", _eigenvalue(facts["slem"]))
-    table.add_row("mixing time (rounds to within 1/4)", _shown(facts["mixing_time"]))
+    table.add_row(
+        "mixing time (rounds to within 1/4)",
+        "not computed for so many agents" if _is_large(built) else str(facts["mixing_time"]),
+    )
     table.add_row("doubly stochastic (all have an equal say)", "yes" if facts["doubly_stochastic"] else "no")
     table.add_row("Perron vector", _vector(built.perron))
     console.print(table)
@@ -61,7 +69,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "links": policy.links,
         "slem": _slem(policy),
         "perron": policy.perron.tolist(),
-        "mixing_time": policy.mixing_time if policy.size <= DENSE_LIMIT else None,
+        "mixing_time": None if _is_large(policy) else policy.mixing_time,
         "doubly_stochastic": policy.is_doubly_stochastic,
     }
 
@@ -88,14 +96,16 @@ def _save(policy: Policy, path: Path) -> None:
             sparse.save_npz(path, policy.sparse)
         except OSError as problem:
             raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
-    elif policy.size > DENSE_LIMIT:
+    elif _is_large(policy):
         raise InputFileError(f"{path}: a matrix of {policy.size} agents is written sparse, as .npz")
     else:
         write_table(path, {f"agent {k}": policy.A[:, k] for k in range(policy.size)})
 
 
-def _shown(mixing_time: int | None) -> str:
-    return f"not computed above {DENSE_LIMIT} agents" if mixing_time is None else str(mixing_time)
+def _is_large(policy: Policy) -> bool:
+    from collegium.topology.base import DENSE_LIMIT
+
+    return policy.size > DENSE_LIMIT
 
 
 def _vector(perron: np.ndarray[Any, Any]) -> str:

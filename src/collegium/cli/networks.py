@@ -1,46 +1,57 @@
 """Networks as written on the command line: `ring:12`, `erdos-renyi:12,links=24,seed=7`, or a matrix file."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collegium import policy, topology
-from collegium.cli.tables import read_matrix
+from collegium.cli.complete import among
 from collegium.errors import CollegiumError, GraphError, InputFileError, PolicyError
-from collegium.policy import Policy
-from collegium.topology import Graph
 
 if TYPE_CHECKING:
-    from collegium.planner import NetworkFile
+    from collections.abc import Callable
 
-FAMILIES: dict[str, tuple[Callable[..., Graph], str]] = {
-    "ring": (topology.ring, "ring:12"),
-    "path": (topology.path, "path:5"),
-    "star": (topology.star, "star:9"),
-    "grid": (topology.grid, "grid:3x4"),
-    "torus": (topology.torus, "torus:3x4"),
-    "complete": (topology.complete, "complete:6"),
-    "erdos-renyi": (topology.erdos_renyi, "erdos-renyi:12,links=24,seed=7"),
-    "geometric": (topology.geometric, "geometric:30,radius=0.3,seed=1"),
-    "small-world": (topology.small_world, "small-world:20,neighbours=4,rewire=0.1,seed=1"),
+    from collegium.planner import NetworkFile
+    from collegium.policy import Policy
+    from collegium.topology import Graph
+
+FAMILIES = {
+    "ring": ("ring", "ring:12"),
+    "path": ("path", "path:5"),
+    "star": ("star", "star:9"),
+    "grid": ("grid", "grid:3x4"),
+    "torus": ("torus", "torus:3x4"),
+    "complete": ("complete", "complete:6"),
+    "erdos-renyi": ("erdos_renyi", "erdos-renyi:12,links=24,seed=7"),
+    "geometric": ("geometric", "geometric:30,radius=0.3,seed=1"),
+    "small-world": ("small_world", "small-world:20,neighbours=4,rewire=0.1,seed=1"),
 }
-POLICIES = {"uniform": policy.uniform, "metropolis": policy.metropolis, "laplacian": policy.laplacian}
+"""What `collegium.topology` calls each family, and how it is written here."""
+POLICIES = ("uniform", "metropolis", "laplacian")
+"""As `collegium.policy` calls them."""
 
 NETWORK_HELP = (
     "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file: the matrix A, or a network "
     "from collegium plan."
 )
 POLICY_HELP = f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform)."
+complete_network = among(*(example for _, example in FAMILIES.values()))
+complete_policy = among(*POLICIES)
 
 
 def read_policy(written: str, rule: str | None) -> Policy:
     """The policy meant by a network and a weighing rule as written on the command line."""
+    from collegium import policy
+    from collegium.cli.tables import read_matrix
+    from collegium.policy import Policy
+
     name = written.partition(":")[0]
     if name in FAMILIES:
         if rule is not None and rule not in POLICIES:
             raise PolicyError(f"there is no policy {rule!r}: choose one of {', '.join(POLICIES)}")
-        return POLICIES[rule or "uniform"](read_graph(written))
+        weigh: Callable[[Graph], Policy] = getattr(policy, rule or "uniform")
+        return weigh(read_graph(written))
     path = Path(written)
     if not _exists(path):
         examples = ", ".join(example for _, example in FAMILIES.values())
@@ -57,7 +68,7 @@ def read_policy(written: str, rule: str | None) -> Policy:
         raise PolicyError(f"{written}: {problem}") from None
 
 
-def read_network_or_policy(written: str, rule: str | None) -> tuple[Policy, "NetworkFile | None"]:
+def read_network_or_policy(written: str, rule: str | None) -> tuple[Policy, NetworkFile | None]:
     """The policy meant, and the network file it came from, if it did: with a rule and a number of rounds of its own."""
     policy = read_policy(written, rule)
     if written.partition(":")[0] in FAMILIES or not _is_network_file(Path(written)):
@@ -73,8 +84,11 @@ def _is_network_file(path: Path) -> bool:
 
 def read_graph(written: str) -> Graph:
     """The graph meant by `family:size,name=value,…`."""
+    from collegium import topology
+
     name, _, rest = written.partition(":")
-    build, example = FAMILIES[name]
+    called, example = FAMILIES[name]
+    build: Callable[..., Graph] = getattr(topology, called)
     sizes: list[int] = []
     named: dict[str, float] = {}
     for part in filter(None, rest.split(",")):

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from collegium.cli import compiled
 from collegium.cli.certify import print_certificate
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_labelled
 from collegium.cli.tables import check_output, check_writable
@@ -42,6 +43,7 @@ def plan(
     for path in (save, plot):
         check_writable(path)
     given = read_labelled(scores, labels, classes)
+    compiled.announce()
     answer = planner.plan(
         given.scores, given.signs, target_error=target_error, budget_bits=budget_bits, rounds=rounds, seed=seed,
         classes=(1, -1),

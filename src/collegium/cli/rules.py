@@ -1,19 +1,24 @@
 """Rules as written on the command line: `delta-trigger:0.1`, with `--bits` and `--bound`."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collegium import protocol
+from collegium.cli.complete import among
 from collegium.errors import RuleError
-from collegium.protocol import Rule
+
+if TYPE_CHECKING:
+    from collegium.protocol import Rule
 
 RULES = {
-    "degroot": (protocol.DeGroot, (), "degroot"),
-    "social-learning": (protocol.SocialLearning, (), "social-learning"),
-    "delta-trigger": (protocol.DeltaTrigger, (float,), "delta-trigger:0.1"),
-    "label-stability": (protocol.LabelStability, (int, float), "label-stability:2,0.5"),
+    "degroot": ("DeGroot", (), "degroot"),
+    "social-learning": ("SocialLearning", (), "social-learning"),
+    "delta-trigger": ("DeltaTrigger", (float,), "delta-trigger:0.1"),
+    "label-stability": ("LabelStability", (int, float), "label-stability:2,0.5"),
 }
+"""What `collegium.protocol` calls each rule, its settings, and how it is written here."""
 
 RuleName = Annotated[
     str | None,
@@ -21,6 +26,7 @@ RuleName = Annotated[
         "--rule",
         help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}. "
         "By default that of a network file, or degroot.",
+        autocompletion=among(*(example for *_, example in RULES.values())),
     ),
 ]
 Bits = Annotated[int | None, typer.Option("--bits", help="Quantise messages to this many bits (1 to 32).")]
@@ -29,6 +35,8 @@ Bound = Annotated[float | None, typer.Option("--bound", help="Range of the quant
 
 def read_rule(written: str, bits: int | None, bound: float | None, rounds: int, largest: float | None = None) -> Rule:
     """The rule meant by `name:setting,setting`, quantised if bits are given, for scores up to `largest`."""
+    from collegium import protocol
+
     name, _, rest = written.partition(":")
     if name not in RULES:
         raise RuleError(f"there is no rule {name!r}: write {', '.join(example for *_, example in RULES.values())}")
@@ -38,7 +46,7 @@ def read_rule(written: str, bits: int | None, bound: float | None, rounds: int, 
         values = [convert(part) for convert, part in zip(types, settings, strict=True)]
     except ValueError:
         raise RuleError(f"cannot read the rule {written!r}: write {example}") from None
-    rule: Rule = kind(*values)
+    rule: Rule = getattr(protocol, kind)(*values)
     if bits is None:
         if bound is not None:
             raise RuleError("--bound is the range of a quantiser: give --bits too")

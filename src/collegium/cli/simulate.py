@@ -1,34 +1,44 @@
 """`collegium simulate`: scores and a network in; decisions, errors, transmissions and bits out."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium import protocol
+from collegium.cli import compiled
+from collegium.cli.complete import among
 from collegium.cli.labelled import read_classes
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
-from collegium.network import Run, collaborate
 
-MAILBOXES = {"hold-last": protocol.HoldLast(), "renormalise": protocol.Renormalise()}
+if TYPE_CHECKING:
+    from collegium.network import Run
+
+MAILBOXES = {"hold-last": "HoldLast", "renormalise": "Renormalise"}
+"""What `collegium.protocol` calls each."""
 
 
 def simulate(
     scores: Annotated[Path, typer.Argument(help="Scores, a row per item and a column per agent: CSV, NPY or Parquet.")],
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP)],
-    policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
+    policy: Annotated[
+        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,
     bound: Bound = None,
-    mailbox: Annotated[str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.")] = "hold-last",
+    mailbox: Annotated[
+        str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.", autocompletion=among(*MAILBOXES))
+    ] = "hold-last",
     labels: Annotated[
         str | None, typer.Option(metavar="FILE|COLUMN", help="True classes; a column named label is found by itself.")
     ] = None,
@@ -43,6 +53,9 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Let agents with these scores talk over a network, and see what they decide and what it costs."""
+    from collegium import protocol
+    from collegium.network import collaborate
+
     check_output(out)
     if plot is not None:
         from collegium import plots
@@ -61,7 +74,10 @@ def simulate(
     else:
         spoken = read_rule(rule or "degroot", bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)))
     items = table.items
-    run = collaborate(table.values, built, rounds, spoken, seed, items=items, mailbox=MAILBOXES[mailbox])
+    compiled.announce()
+    run = collaborate(
+        table.values, built, rounds, spoken, seed, items=items, mailbox=getattr(protocol, MAILBOXES[mailbox])()
+    )
     errors = None if table.labels is None else run.errors(table.labels, names)
     if plot is not None and errors is not None:
         plots.save(plots.error_figure(errors, {}, f"{spoken} on {network}"), plot)

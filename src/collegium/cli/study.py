@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from collegium.cli.complete import among
 from collegium.errors import BackendError, DataError
 
 if TYPE_CHECKING:
@@ -20,10 +21,19 @@ app = typer.Typer(
 )
 BACKENDS = ("serial", "process", "ray")
 OUT = Path("collegium-lab")
+NAMES = (
+    "cifar-setup", "cifar-main", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
+    "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
+    "stopping", "robustness", "communication-cost",
+)  # fmt: skip
+"""Of collegium.lab.studies, which takes seconds to load: too long for somebody who presses Tab."""
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Studies; all by default.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME…", help="Studies; all by default.", autocompletion=among(*NAMES)),
+]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where records, tables and figures are.")]
-BackendName = Annotated[str, typer.Option("--backend", help=f"{', '.join(BACKENDS)}.")]
+BackendName = Annotated[str, typer.Option("--backend", help=f"{', '.join(BACKENDS)}.", autocompletion=among(*BACKENDS))]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes, or cores of a local Ray cluster.")]
 Address = Annotated[str | None, typer.Option(help="Of an existing Ray cluster.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

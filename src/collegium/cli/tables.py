@@ -2,6 +2,7 @@
 
 import csv
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from collegium.errors import BackendError, InputFileError
 
 _ITEM_NAMES = ("item", "id")
 _LABEL_NAMES = ("label", "y")
+_PARQUET = "Parquet files need an extra: pip install 'collegium[tables]'"
 _ENDINGS = (".csv", ".npy", ".parquet")
 
 
@@ -103,7 +105,7 @@ def read_table(path: Path) -> Table:
     """A table from a CSV (with or without a header), NPY or Parquet file."""
     readers = dict(zip(_ENDINGS, (_read_csv, _read_npy, _read_parquet), strict=True))
     if not path.is_file():
-        raise InputFileError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
+        raise InputFileError(f"{path}: {'not a file, but a folder' if path.is_dir() else 'no such file'}")
     if path.suffix.lower() not in readers:
         raise InputFileError(
             f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(_ENDINGS)}"
@@ -163,7 +165,7 @@ def _read_parquet(path: Path) -> Table:
     try:
         from pyarrow import lib, parquet
     except ImportError:
-        raise BackendError("Parquet files need an extra: pip install 'collegium[tables]'. CSV and NPY don't.") from None
+        raise BackendError(f"{_PARQUET}. CSV and NPY don't.") from None
     try:
         table = parquet.read_table(path)
     except lib.ArrowException:
@@ -176,11 +178,15 @@ def check_output(path: Path | None, endings: tuple[str, ...] = _ENDINGS) -> None
     """Refuse a file name that could not be written later, before any work is done."""
     if path is not None and path.suffix.lower() not in endings:
         raise InputFileError(f"cannot write {path}: the name must end in {', '.join(endings)}")
+    if path is not None and path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        raise BackendError(f"{_PARQUET}. CSV and NPY don't.")
 
 
 def check_writable(path: Path | None) -> None:
     """Refuse a place that cannot be written to, before any work is done."""
     if path is not None:
+        if path.is_dir():
+            raise InputFileError(f"cannot write {path}: it is a folder")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=path.parent):
@@ -202,10 +208,8 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         elif path.suffix.lower() == ".npy":
             np.save(path, np.column_stack(list(columns.values())))
         else:
-            try:
-                from pyarrow import parquet, table
-            except ImportError:
-                raise BackendError("Parquet files need an extra: pip install 'collegium[tables]'") from None
+            from pyarrow import parquet, table
+
             parquet.write_table(table(columns), path)
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem

@@ -43,20 +43,26 @@ def environment(tell: Callable[[str], None] = lambda sentence: None) -> Path:
 
 def find_environment() -> Path | None:
     """A Python that can import Blender: what COLLEGIUM_BLENDER names, this one, or the one made earlier."""
+    python = whereabouts()
+    if python is None:
+        return None
+    if os.environ.get(VARIABLE):
+        _try(python, f"{VARIABLE} names {python}, which cannot import bpy")
+    elif python == Path(sys.executable):
+        _try(python, "bpy is installed here (remove it to have another one made), but cannot be imported")
+    else:
+        _try(python, f"Blender in {_home()} cannot be started; remove that folder to have it made again")
+    return python
+
+
+def whereabouts() -> Path | None:
+    """Where the Python with Blender should be, without starting it."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
-        python = Path(chosen).expanduser()
-        _try(python, f"{VARIABLE} names {python}, which cannot import bpy")
-        return python
+        return Path(chosen).expanduser()
     if find_spec("bpy") is not None:
-        _try(Path(sys.executable), "bpy is installed here (remove it to have another one made), but cannot be imported")
         return Path(sys.executable)
-    home = _home()
-    if not _complete(home):
-        return None
-    python = _python(home)
-    _try(python, f"Blender in {home} cannot be started; remove that folder to have it made again")
-    return python
+    return _python(_home()) if _complete(_home()) else None
 
 
 def make_environment() -> Path:

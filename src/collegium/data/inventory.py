@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ class Inventory:
     """Whether every byte is that of the official set; known only after a thorough look."""
     obtain: str = ""
     """How to get it."""
+    notes: tuple[str, ...] = ()
+    """What is sound but worth knowing; known only after a thorough look."""
 
     @property
     def found(self) -> bool:
@@ -128,25 +131,46 @@ def _modelnet(root: Root, thorough: bool) -> Inventory:
                 objects += ((name, split, place / one) for one in folders.listing(place))
             except CollegiumError as problem:
                 problems.append(str(problem))
+    prints: dict[str, list[tuple[str, str, str]]] = {}
     with progress("reading ModelNet", len(objects)) as bar:
         for name, split, place in objects:
-            found = _problems(place, thorough)
+            found, fingerprint = _examined(place, thorough)
+            if fingerprint:
+                prints.setdefault(fingerprint, []).append((name, split, place.name))
             problems += found
             counts[split][name] = counts[split].get(name, 0) + (not found)
             bar.advance()
     remark = f"{sum(sum(split.values()) for split in counts.values())} objects of 12 views"
-    return Inventory("modelnet", folder, counts, tuple(problems), remark, obtain=MODELNET_OBTAIN)
+    return Inventory("modelnet", folder, counts, tuple(problems), remark, obtain=MODELNET_OBTAIN, notes=_twins(prints))
 
 
-def _problems(place: Path, thorough: bool) -> list[str]:
+def _examined(place: Path, thorough: bool) -> tuple[list[str], str]:
+    """What is wrong with an object, and a fingerprint of all its views if they were read."""
     problems = []
     try:
         files = item(place).files
     except CollegiumError as problem:
-        return [str(problem)]
+        return [str(problem)], ""
+    seen = hashlib.sha256()
     for path in files if thorough else ():
         try:
-            read_grey(path, SIZE, background=255)
+            seen.update(read_grey(path, SIZE, background=255).tobytes())
         except CollegiumError as problem:
             problems.append(str(problem))
-    return problems
+    return problems, seen.hexdigest() if thorough and not problems else ""
+
+
+def _twins(prints: dict[str, list[tuple[str, str, str]]]) -> tuple[str, ...]:
+    """Objects whose views are the same to the pixel: of two classes, or among those to learn from and those to test."""
+    alike = [group for group in prints.values() if len(group) > 1]
+    both = [group for group in alike if len({name for name, _, _ in group}) > 1]
+    leaked = [one for group in alike if len({split for _, split, _ in group}) > 1 for one in group if one[1] == "test"]
+    notes = []
+    if both:
+        pairs = ", ".join(" = ".join(one for _, _, one in group) for group in both)
+        many = "one object looks" if len(both) == 1 else f"{len(both)} objects look"
+        notes.append(f"{many} the same in two classes: {pairs}")
+    if leaked:
+        many = "one test object looks" if len(leaked) == 1 else f"{len(leaked)} test objects look"
+        notes.append(f"{many} the same as a training object: {', '.join(one for _, _, one in leaked)}")
+    return tuple(notes)

@@ -23,6 +23,7 @@ from collegium.data.png import OtherSize, read_grey
 from collegium.data.record import Settings
 from collegium.data.workers import Blender, Crew, Task
 from collegium.errors import DataError, InputFileError
+from collegium.machine import cores
 from collegium.progress import progress
 
 _SCRATCH = ".rendering"
@@ -152,8 +153,7 @@ def _is_there(path: Path, size: int, since: int) -> bool:
 
 def _work(tasks: list[Task], settings: Settings, python: Path, scratch: Path, workers: int) -> Crew:
     workers = min(workers, len(tasks))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    facts = {**asdict(settings), "threads": max(1, cores // workers), "scratch": str(scratch.absolute())}
+    facts = {**asdict(settings), "threads": max(1, cores() // workers), "scratch": str(scratch.absolute())}
     things = "one object" if len(tasks) == 1 else f"{len(tasks)} objects"
     with progress(f"rendering {things}", sum(len(task.files) for task in tasks)) as bar:
         crew = Crew(tasks, lambda: Blender(python, facts), bar.advance)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from collegium import plots
 from collegium.errors import InputFileError
 from collegium.lab.table import Table
 from collegium.measures import mean_interval
@@ -71,17 +71,9 @@ def save(figure: Any, path: Path, dpi: int) -> None:
     """Write a figure, nothing of it cut off; the same figure gives the same bytes."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(to_bytes(figure, path.suffix[1:], dpi))
+        path.write_bytes(plots.to_bytes(figure, path.suffix[1:], dpi))
     except OSError as problem:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
-
-
-def to_bytes(figure: Any, ending: str, dpi: int) -> bytes:
-    """A figure as the content of a PNG or PDF file."""
-    buffer = io.BytesIO()
-    metadata = {"CreationDate": None} if ending == "pdf" else {"Software": None}
-    figure.savefig(buffer, dpi=dpi, format=ending, bbox_inches="tight", metadata=metadata)
-    return buffer.getvalue()
 
 
 def log_sizes(axes: Any, sizes: Any) -> None:

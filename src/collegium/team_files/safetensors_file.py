@@ -10,8 +10,7 @@ import numpy as np
 
 from collegium.agents.optimisation import History
 from collegium.agents.torch_model import TorchModel, load_torch
-from collegium.errors import BackendError, InputFileError, ModelError
-from collegium.team_files.skops_file import brief
+from collegium.errors import BackendError, InputFileError, ModelError, brief
 from collegium.team_files.values import Malformed, decode_part, encode
 
 _LEARNED: dict[str, type] = {"input_shape_": tuple, "classes_": np.ndarray, "history_": History}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from collegium.agents.sklearn_model import SklearnModel, score_method
-from collegium.errors import CollegiumError, InputFileError, ModelError
+from collegium.errors import InputFileError, ModelError, brief
 
 
 def to_bytes(model: SklearnModel) -> bytes:
@@ -53,9 +53,3 @@ def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Colle
     except Exception as problem:
         raise InputFileError(f"{path} does not hold a classifier that can be used: {brief(problem)}") from None
     return model
-
-
-def brief(problem: Exception) -> str:
-    """Another library's error in one line."""
-    words = " ".join(str(problem).split())
-    return (words if isinstance(problem, CollegiumError) else f"{type(problem).__name__}: {words}")[:300]

@@ -36,6 +36,10 @@ def encode(value: Any, what: str) -> Any:
             return kind(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return _encode_array(value, what)
+    if (
+        hasattr(value, "to_numpy") and getattr(value, "ndim", 0) == 1
+    ):  # names as pandas keeps them: a plain list will do
+        value = value.tolist()
     if isinstance(value, list):
         return [encode(one, f"{what}[{i}]") for i, one in enumerate(value)]
     if type(value) is tuple:
