@@ -49,7 +49,7 @@ def test_slips_are_guessed(cli):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["d"], ["demo", "doctor", "data"]),
+        (["d"], ["demo", "doctor", "dashboard", "data"]),
         (["live", "d"], ["down", "demo"]),
         (["simulate", "--ro"], ["--rounds"]),
         (["network", "gr"], ["grid:3x4"]),
@@ -66,7 +66,7 @@ def test_completion(words, offered):
 
 
 def test_completion_of_other_shells():
-    assert [line.split("\t")[0] for line in complete("d", shell="fish")] == ["demo", "doctor", "data"]
+    assert [line.split("\t")[0] for line in complete("d", shell="fish")] == ["demo", "doctor", "dashboard", "data"]
     assert complete("ne", shell="zsh")[0].startswith("""_arguments '*: :(("network":"Build""")
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from collegium import policy, topology
 from collegium.live import launcher
+from collegium.live.folder import Wishes, create
 
 
 @pytest.mark.live
@@ -20,7 +24,7 @@ def test_a_network_from_init_to_down(cli, tmp_path):
     made = cli("live", "init", "--topology", "ring:3", "--port", 0, "--http-port", 0, "--out", net).out
     assert made.startswith("3 agents in ")
     try:
-        assert "all 3 are up" in cli("live", "up", net, "--wait", 60).out
+        assert "3 agents up" in cli("live", "up", net, "--wait", 60).out
         shown = cli("live", "status", net).out
         assert shown.count("ready") == 3
         network = launcher.members(net)
@@ -53,6 +57,14 @@ def test_demo_finds_no_difference(cli, tmp_path):
         (["init", "--topology", "ring"], "ring"),
         (["init", "--topology", "ring:3", "--bits", "4"], "bound"),
         (["init", "--topology", "ring:3", "--hosts", "a/b"], "a host is a name or an address"),
+        (["init", "--topology", "ring:3", "--hosts", "[::1]"], "names and IPv4 addresses, not to ::1"),
+        (["init", "--topology", "ring:3", "--hosts", "0.0.0.0"], "no address that neighbours can connect to"),
+        (["init", "--topology", "ring:3", "--port", "65534"], "ports 65534 to 65536"),
+        (
+            ["init", "--topology", "ring:3", "--rule", "social-learning", "--bits", "4", "--bound", "2"],
+            "take more bits",
+        ),
+        (["init", "--topology", "ring:3", "--seed", "99999999999999999999"], "talk.seed"),
         (["init", "--topology", "ring:3", "--port", "8400"], "overlap"),
         (["init", "--team", "nowhere"], "nowhere"),
         (["up", "nowhere"], "no such folder; collegium live init makes one"),
@@ -67,6 +79,38 @@ def test_mistakes_get_a_sentence(cli, tmp_path, monkeypatch, arguments, sentence
     assert sentence in said
     assert "Traceback" not in said
     assert len(said.strip().splitlines()) <= 2
+
+
+@pytest.mark.live
+def test_a_copied_folder_does_not_end_the_agents_of_the_first(cli, tmp_path):
+    net, copy = tmp_path / "net", tmp_path / "copy"
+    cli("live", "init", "--topology", "ring:2", "--port", 0, "--http-port", 0, "--no-tls", "--out", net)
+    try:
+        cli("live", "up", net)
+        shutil.copytree(net, copy)
+        assert cli("live", "down", copy).out == "none was running\n"
+        net.rename(tmp_path / "moved")
+        assert cli("live", "down", tmp_path / "moved").out == "2 agents ended\n"
+    finally:
+        launcher.down(net if net.exists() else tmp_path / "moved")
+
+
+@pytest.mark.live
+def test_up_twice_at_once_starts_everybody_once(tmp_path):
+    create(tmp_path / "net", policy.uniform(topology.ring(3)), None, Wishes(port=0, http_port=0, tls=False))
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(lambda _: launcher.up(tmp_path / "net", 60), range(2)))
+        assert [member.pid for member in both[0]] == [member.pid for member in both[1]]
+    finally:
+        assert launcher.down(tmp_path / "net") == 3
+
+
+def test_renewing_says_how_long(cli, tmp_path):
+    for name, options in {"with": (), "without": ("--no-tls",)}.items():
+        cli("live", "init", "--topology", "ring:2", *options, "--out", tmp_path / name)
+    assert "valid until 20" in cli("live", "renew", tmp_path / "with", "--days", 36500).out
+    assert "without certificates" in cli("live", "renew", tmp_path / "without", code=2).err
 
 
 def test_an_agent_without_a_file_ends_with_a_sentence(tmp_path):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -275,6 +275,39 @@ def test_a_transport_that_mixes_up_senders_is_found_out() -> None:
     hub = Hub()
     with pytest.raises(CheckError, match="given as one of agent 1"):
         check_transport(lambda place: Mixed(place, hub))
+
+
+def test_a_transport_that_gives_frames_within_say_is_found_out() -> None:
+    class Direct(MemoryTransport):
+        seats: ClassVar[dict[int, Any]] = {}
+
+        def open(self, receive: Any, presence: Any) -> None:
+            super().open(receive, presence)
+            self.seats[self.place.number] = receive
+
+        def say(self, frame: bytes) -> None:
+            for peer in self.place.audience:
+                self.seats[peer.number](self.place.number, frame)
+
+    hub = Hub()
+    with pytest.raises(CheckError, match="from within the say"):
+        check_transport(lambda place: Direct(place, hub))
+
+
+def test_neighbours_never_take_all_the_room() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=20)) as agents:  # 64 rows
+        news = Frame(Kind.NEWS, 1, 1, 0, np.arange(1000, 1200, dtype=np.uint64), 200)
+        agents[0].receive(1, encode(news, agents[0]._dialect))
+        assert agents[0].status()["items"]["in_hand"] == 44
+        assert not agents[0].submit(list(range(20)), np.zeros(20)).done()
+
+
+def test_a_future_that_was_cancelled_does_not_keep_the_agent_from_stopping() -> None:
+    over = policy.uniform(topology.complete(3))
+    with in_memory(over, rounds=2) as agents:
+        assert agents[0].submit(["x"], np.zeros(1)).cancel()
+        agents[0].stop()
 
 
 def test_decided_items_are_told_before_their_rows_are_used_again() -> None:

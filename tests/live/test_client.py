@@ -195,14 +195,26 @@ def test_the_token():
     with in_memory(ALONE) as agents, served(agents[0], settings) as server:
         with Client(server.url, "sesame") as client:
             assert client.decide([1], scores=[1.0])[0].id == 1
-        with Client(server.url, "sesam") as client:
-            for question in (client.status, client.ready, lambda: client.result(1)):
-                with pytest.raises(LiveError, match="answered 401: this port needs a token"):
-                    question()
+        for token, words in (("sesam", "this is not the token"), (None, "this port needs a token")):
+            with Client(server.url, token) as client:
+                for question in (client.status, client.ready, lambda client=client: client.result(1)):
+                    with pytest.raises(LiveError, match=f"answered 401: {words}"):
+                        question()
+    with pytest.raises(LiveError, match="one line of printable characters"):
+        Client(server.url, "ab\ncd")
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:x", "http://host/path", "http://host:99999"]
+    "url",
+    [
+        "127.0.0.1:8000",
+        "ftp://host",
+        "http://",
+        "http://host:x",
+        "http://host/path",
+        "http://host:99999",
+        "http://[[::1]]:80",
+    ],
 )
 def test_addresses_that_are_none(url):
     with pytest.raises(LiveError, match="an agent's address is like"):
@@ -259,3 +271,9 @@ def test_somebody_else_answers():
             with pytest.raises(LiveError, match=r"answered 500: <html>hello\\x1b"):
                 client.status()
         server.shutdown()
+
+
+def test_an_agent_of_few_rows_gets_smaller_batches():
+    with in_memory(ALONE, limits=AgentLimits(in_hand=5)) as agents, served(agents[0]) as server:
+        with Client(server.url) as client:
+            assert [one.id for one in client.decide(range(23), scores=np.ones(23))] == list(range(23))

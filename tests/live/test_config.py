@@ -43,7 +43,7 @@ def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Pat
     read = [config.read(path) for path in files]
     assert all(one.rule() == rule for one in read)
     assert {(one.talk.rounds, one.talk.seed, one.talk.absent) for one in read} == {(7, 3, "hold")}
-    assert len({one.talk.policy() for one in read}) == 1
+    assert len({one.policy() for one in read}) == 1
     for k, one in enumerate(read):
         assert {heard.number: heard.weight for heard in one.hears} == {
             int(l): float(OVER.A[l, k]) for l in range(3) if OVER.A[l, k]
@@ -58,6 +58,7 @@ def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Pat
         ("threshold = 0.25", "threshold = 0.26"),
         ('absent = "renormalise"', 'absent = "hold"'),
         ('rule = "DeltaTrigger"\nthreshold = 0.25', 'rule = "DeGroot"'),
+        ("classes = [-1, 1]", "classes = [1, -1]"),
     ],
 )
 def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str) -> None:
@@ -68,7 +69,7 @@ def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str)
 def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -> None:
     hashes = set()
     for name, over in {"a": OVER, "b": policy.uniform(topology.ring(3)), "c": policy.uniform(topology.ring(4))}.items():
-        hashes.add(config.read(create(tmp_path / name, over, None, Wishes(tls=False))[0]).talk.policy())
+        hashes.add(config.read(create(tmp_path / name, over, None, Wishes(tls=False))[0]).policy())
     assert len(hashes) == 3
 
 
@@ -85,7 +86,12 @@ def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -
         ("longest = 2.0", "longest = -1.0", "longest"),
         ("weight = 0.3333333333333333", "weight = 0.4", "sum to 1, not 1.06667"),
         ('rule = "DeltaTrigger"', 'rule = "Gossip"', "there is no rule 'Gossip'"),
-        ("threshold = 0.25", "confidence = 0.25", "DeltaTrigger does not go with confidence"),
+        ("threshold = 0.25", "confidence = 0.25", "DeltaTrigger takes threshold; given: confidence"),
+        ("threshold = 0.25", "", "DeltaTrigger takes threshold; given: none"),
+        ("temperature = 1.0", "temperature = inf", "model.temperature must be a finite number"),
+        ("center = 0.0", "center = nan", "model.center must be a finite number"),
+        ("tcp/127.0.0.1:7401", "127.0.0.1:7401", "an endpoint is like tls/10.0.0.3:7403"),
+        ('rule = "DeltaTrigger"\nthreshold = 0.25', 'rule = "SocialLearning"\nbits = 4\nbound = 2.0', "take more bits"),
         ("[limits]", "[faults]\nloss = 2.0\n\n[limits]", "probability loss"),
         ("[talk]", "[talk", "is not a TOML file"),
     ],

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from collegium.cli.networks import FAMILIES, NETWORK_HELP, POLICY_HELP, read_network_or_policy
 from collegium.cli.rules import Bits, RuleName, read_rule
-from collegium.errors import BackendError, PolicyError
+from collegium.errors import BackendError, InputFileError, PolicyError
 
 if TYPE_CHECKING:
     from collegium.live.agent import Outcome
@@ -63,11 +64,11 @@ def init(
     hosts: Annotated[
         str, typer.Option(metavar="HOST,…", help="One for each agent, or fewer, used in turn.")
     ] = "127.0.0.1",
-    rounds: Annotated[int | None, typer.Option(min=1, help="The team's own, else 20.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=10_000, help="The team's own, else 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,
     bound: Annotated[
-        float | None, typer.Option(help="Range of the quantiser: no score may be larger. 2 for a bounded team.")
+        float | None, typer.Option(help="Range of the quantiser: no message may be larger. 2 for a bounded team.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
     port: Annotated[int, typer.Option(min=0, help="Agent k meets its neighbours on this + k; 0: free ports.")] = 7400,
@@ -88,7 +89,10 @@ def init(
     from collegium.team import Team
 
     trusted = [name.strip() for name in (trust or "").split(",") if name.strip()]
-    saved = None if team is None else Team.load(team, trusted=trusted)
+    try:
+        saved = None if team is None else Team.load(team, trusted=trusted)
+    except InputFileError as problem:
+        raise InputFileError(re.sub(r"Team\.load\(folder, trusted=\[(.*?)\]\)", _as_option, str(problem))) from None
     if topology is None and saved is None:
         raise PolicyError("give --team, or --topology for agents that are given scores, such as --topology ring:9")
     over, kept = (saved.policy, None) if topology is None else read_network_or_policy(_sized(topology, saved), policy)  # type: ignore[union-attr]
@@ -136,7 +140,9 @@ def up(
 
     network = launcher.up(folder, wait)
     _print_members(network)
-    typer.echo(f"all {len(network)} are up. status: collegium live status {folder} · end: collegium live down {folder}")
+    typer.echo(
+        f"{_agents(len(network))} up. status: collegium live status {folder} · end: collegium live down {folder}"
+    )
 
 
 @app.command()
@@ -183,15 +189,18 @@ def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
 
 @app.command()
 def renew(
-    folder: Folder, days: Annotated[int, typer.Option(min=1, help="How long the new certificates are valid.")] = 730
+    folder: Folder,
+    days: Annotated[
+        int, typer.Option(min=1, max=36500, help="How long they are valid, at most as long as the authority's own.")
+    ] = 730,
 ) -> None:
     """New certificates for all agents, made with the folder's ca.key; each agent takes its own when it starts anew."""
     _need()
     from collegium.live import launcher
 
-    network = launcher.renew(folder, days)
+    end = launcher.renew(folder, days)
     typer.echo(
-        f"new certificates for {_agents(len(network))} in {folder}: copy each host its agents' .pem and .key, "
+        f"new certificates in {folder}, valid until {end:%Y-%m-%d}: copy to each host its agents' .pem and .key, "
         "then start them anew, one after the other"
     )
 
@@ -295,6 +304,11 @@ def _print_members(network: list["Member"]) -> None:
         url = f"http{'s' if port.https else ''}://{port.host}:{port.port}"
         table.add_row(member.file.agent.name, str(member.pid or "elsewhere"), url, member.file.agent.listen)
     Console(highlight=False, markup=False).print(table)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """Types to trust, as this command line wants them."""
+    return f"--trust {found[1].replace(chr(39), '').replace(' ', '')}"
 
 
 def _sized(written: str, team: "Team | None") -> str:

@@ -205,6 +205,8 @@ class Agent:
         if self._watch is not None:
             self._watch.join()
         for ticket in waiting.values():
+            if not ticket.future.set_running_or_notify_cancel():
+                continue
             ticket.future.set_exception(LiveError(f"{self.name} was stopped before the item was decided"))
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,7 +220,8 @@ class Agent:
     def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[Outcome]]:
         """Begin items with this agent's local statistics of them; their outcomes come in the order of the names.
 
-        An item that is already in hand or remembered keeps its first score, so that sending again is harmless.
+        An item that is already in hand or remembered keeps its first score, so that sending again is harmless. What is
+        called when the future is done is called by a thread that brings neighbours' words: let it be short.
         """
         ids = identities(names)
         scores = np.ascontiguousarray(scores, np.float64)
@@ -289,7 +292,11 @@ class Agent:
             try:
                 with self._lock:
                     for _ in range(len(self._arrived)):
-                        self._read(*self._arrived.popleft())
+                        sender, data = self._arrived.popleft()
+                        try:
+                            self._read(sender, data)
+                        except Exception:
+                            _log.exception("a frame of agent %d could not be handled", sender)
                     self._advance()
             finally:
                 self._reading.release()
@@ -516,7 +523,8 @@ class Agent:
     def _take_heard(self, ids: U64, now: float, round: int) -> Rows:
         """Rows for items heard of from neighbours; -1 where there is no room for them."""
         rows = np.full(len(ids), -1, np.intp)
-        n = min(self._table.room(), len(ids))
+        # Whatever neighbours tell of, there is room for what is submitted here.
+        n = min(max(self._table.room() - max(self._most - self._mine, 0), 0), len(ids))
         if n < len(ids):
             self._account.no_room += len(ids) - n
         if n:

@@ -62,17 +62,21 @@ class Client:
         timeout: float = 60.0,
         batch: int = 1000,
     ) -> None:
-        parts = urlsplit(url)
+        wrong = LiveError(f"an agent's address is like http://127.0.0.1:8003 or https://host:8003; got {url!r:.200}")
         try:
+            parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or port == -1:
-            raise LiveError(f"an agent's address is like http://127.0.0.1:8003 or https://host:8003; got {url!r:.200}")
+            raise wrong from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise wrong
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise LiveError("a token is one line of printable characters: is its file damaged?")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._host, self._port = parts.hostname, port
         self._timeout = real_number(timeout, "timeout", LiveError, above=0)
         self._batch = whole_number(batch, "batch", LiveError, at_least=1)
+        self._most: int | None = None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._tls = _tls(ca, certificate) if parts.scheme == "https" else None
         if self._tls is None and (ca or certificate):
@@ -176,7 +180,9 @@ class Client:
         if views is None and values.ndim != 1:
             raise LiveError(f"scores must have shape (items,); got {values.shape}")
         options = f"?trace={int(trace)}&wait={int(wait)}"
-        step = self._batch
+        if self._most is None and len(listed) > 1:
+            self._most = int(self.status()["items"]["most"])  # an agent of many rounds holds fewer items
+        step = min(self._batch, self._most or 1)
         if views is not None and listed:
             step = max(1, min(step, _MOST_BYTES * len(values) // max(values.nbytes, 1)))
         for start in range(0, len(listed), step):

@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +21,7 @@ from collegium.live.transport.base import Peer, Place, Tls
 from collegium.live.transport.faulty import Faults
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
 
+_ENDPOINT = re.compile(r"(tls|tcp)/(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):\d{1,5}")
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Number = Annotated[int, Meta(ge=0, le=65535)]
 _RULES = {kind.__name__: kind for kind in (DeGroot, SocialLearning, DeltaTrigger, LabelStability)}
@@ -57,7 +58,7 @@ class Talk(_Table):
     weights: Digest
     """A hash of everybody's weights."""
     rounds: Annotated[int, Meta(ge=1, le=10_000)] = 20
-    seed: Annotated[int, Meta(ge=0)] = 0
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     rule: str = "DeGroot"
     threshold: float | None = None
     patience: int | None = None
@@ -65,10 +66,6 @@ class Talk(_Table):
     bits: int | None = None
     bound: float | None = None
     absent: Absent = "renormalise"
-
-    def policy(self) -> int:
-        """A hash of all this: agents with different ones do not understand each other."""
-        return int(digest(msgspec.json.encode(self)), 16)
 
 
 class Heard(_Table):
@@ -175,6 +172,10 @@ class AgentFile(_Table):
             None if tls is None else Tls(folder / tls.ca, folder / tls.certificate, folder / tls.key),
         )
 
+    def policy(self) -> int:
+        """A hash of what all must agree on: agents with different ones do not understand each other."""
+        return int(digest(msgspec.json.encode((self.talk, self.model.classes))), 16)
+
     def rule(self) -> Rule:
         """The rule that is meant."""
         talk = self.talk
@@ -189,7 +190,10 @@ class AgentFile(_Table):
         try:
             rule = kind(**given)
         except TypeError:
-            raise InputFileError(f"{talk.rule} does not go with {', '.join(given) or 'no settings'}") from None
+            wanted = [one.name for one in fields(kind)]
+            raise InputFileError(
+                f"{talk.rule} takes {', '.join(wanted) or 'no settings'}; given: {', '.join(given) or 'none'}"
+            ) from None
         if talk.bits is None:
             return rule
         if talk.bound is None:
@@ -203,7 +207,7 @@ class AgentFile(_Table):
             "rounds": self.talk.rounds,
             "seed": self.talk.seed,
             "classes": tuple(self.model.classes),
-            "policy": self.talk.policy(),
+            "policy": self.policy(),
             "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
             "absent": self.talk.absent,
             "limits": Limits(self.limits.memory_mb << 20, self.limits.in_hand),
@@ -237,14 +241,22 @@ def read(path: Path) -> AgentFile:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InputFileError(f"{path} is not a TOML file: {problem}") from None
     try:
-        file = msgspec.convert(content, AgentFile)
-        _check(file)
-        file.agent_settings()
-        file.transport_faults()
-    except msgspec.ValidationError as problem:
-        raise InputFileError(f"{path}: {_in_words(str(problem))}") from None
+        return checked(content)
     except CollegiumError as problem:
         raise InputFileError(f"{path}: {problem}") from None
+
+
+def checked(content: dict[str, Any]) -> AgentFile:
+    """An agent's file from plain values, if all of it can be."""
+    try:
+        file = msgspec.convert(content, AgentFile)
+    except msgspec.ValidationError as problem:
+        raise InputFileError(_in_words(str(problem))) from None
+    _check(file)
+    file.transport_faults()
+    rule, rounds = file.agent_settings()["rule"], file.talk.rounds
+    if not rule.reach(rounds) > 0:
+        raise InputFileError(f"{rule} leaves no room for any score in {rounds} rounds: take more bits or fewer rounds")
     return file
 
 
@@ -275,6 +287,13 @@ def _check(file: AgentFile) -> None:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
     if file.agent.weights != hash_of_weights(file.hears):
         raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
+    for name in ("temperature", "center"):
+        if not math.isfinite(getattr(file.model, name)):
+            raise InputFileError(f"model.{name} must be a finite number")
+    others = [heard.endpoint for heard in file.hears] + [hearer.endpoint for hearer in file.audience]
+    for endpoint in (file.agent.listen, *others):
+        if endpoint and not _ENDPOINT.fullmatch(endpoint):
+            raise InputFileError(f"an endpoint is like tls/10.0.0.3:7403, got {endpoint!r:.80}")
     if len(file.model.classes) != 2:
         raise InputFileError("classes must name the labels of -1 and +1")
 

@@ -7,6 +7,7 @@ those who came with who they should be. And, if asked, it reads what Zenoh logs 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import socket
@@ -209,6 +210,14 @@ def try_door(place: Place, peer: Peer) -> str | None:
         return _try_with(context, connection, peer, host)
 
 
+def _plain_host(host: str) -> str:
+    """An address in its shortest form: OpenSSL writes ::1 as 0:0:0:0:0:0:0:1."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host
+
+
 def _try_with(context: ssl.SSLContext, connection: socket.socket, peer: Peer, host: str) -> str | None:
     where = f"{peer.name} at {peer.endpoint}"
     try:
@@ -218,8 +227,8 @@ def _try_with(context: ssl.SSLContext, connection: socket.socket, peer: Peer, ho
             name = next((value for kind, value in subject if kind == "commonName"), "")
             if name != peer.name:
                 return _misnamed(peer, name)
-            hosts = [value for _, value in shown.get("subjectAltName", ())]
-            if host not in hosts:
+            hosts = [_plain_host(value) for _, value in shown.get("subjectAltName", ())]
+            if _plain_host(host) not in hosts:
                 return (
                     f"the certificate of {where} is for the hosts {', '.join(hosts)}, not for {host}: give init --hosts"
                 )

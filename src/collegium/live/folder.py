@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from collegium.errors import LiveError, PolicyError
@@ -60,9 +61,8 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
     names = [str(name) for name, _ in team.agents] if team is not None else [f"agent-{k}" for k in range(K)]
     for name in names:
         keys.check_name(name)
-    hosts = [_host(wishes.hosts[k % len(wishes.hosts)]) for k in range(K)]
-    ports = _ports(wishes.port, hosts)
-    http_ports = _ports(wishes.http_port, hosts)
+    hosts = [_host(wishes.hosts[k % len(wishes.hosts)], wishes.tls) for k in range(K)]
+    ports, http_ports = _ports((wishes.port, wishes.http_port), hosts)
     taken = [(hosts[k], port) for k in range(K) for port in (ports[k], http_ports[k])]
     if len(set(taken)) < len(taken):
         raise LiveError(
@@ -113,6 +113,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
                 faults=wishes.faults,
             )
             about = f"{names[k]}: agent {k} of {K} in network {network}.\nRun it with: collegium live agent {stem}.toml"
+            config.checked(msgspec.to_builtins(file))
             (folder / f"{stem}.toml").write_text(config.write(file, about), encoding="utf-8")
         if token:
             with open(folder / TOKEN, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as written:
@@ -137,10 +138,18 @@ def _plain(label: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _host(host: str) -> str:
-    host = host.strip()
-    if not host or any(sign in host for sign in "/ @"):
+def _host(host: str, tls: bool) -> str:
+    host = host.strip().removeprefix("[").removesuffix("]")
+    if not host or any(sign in host for sign in "/ @[]"):
         raise LiveError(f"a host is a name or an address, such as 10.0.0.3; got {host!r}")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        raise LiveError(f"{host} is no address that neighbours can connect to: give the one they reach this host by")
+    if address.version == 6 and tls:
+        raise LiveError(f"with certificates Zenoh connects to names and IPv4 addresses, not to {host}: give its name")
     return host
 
 
@@ -155,24 +164,28 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _ports(first: int, hosts: list[str]) -> list[int]:
-    if first:
-        if not 1 <= first <= 65535 - len(hosts):
-            raise LiveError(f"ports {first} to {first + len(hosts) - 1} are not all between 1 and 65535")
-        return [first + k for k in range(len(hosts))]
-    ports = []
+def _ports(firsts: tuple[int, ...], hosts: list[str]) -> list[list[int]]:
+    """As many rows of ports as there are first ones; all of them are different where free ones are looked for."""
+    rows = []
     with ExitStack() as held:
-        for host in hosts:
-            taken = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
-            try:
-                taken.bind((host, 0))
-            except OSError as problem:
-                raise LiveError(
-                    f"free ports can be found on this machine only, not on {host}: give --port and --http-port "
-                    f"({problem.strerror or problem})"
-                ) from None
-            ports.append(int(taken.getsockname()[1]))
-    return ports
+        for first in firsts:
+            last = first + len(hosts) - 1
+            if last > 65535:
+                raise LiveError(f"ports {first} to {last} are not all between 1 and 65535")
+            rows.append(list(range(first, last + 1)) if first else [_free(host, held) for host in hosts])
+    return rows
+
+
+def _free(host: str, held: ExitStack) -> int:
+    taken = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
+    try:
+        taken.bind((host, 0))
+    except OSError as problem:
+        raise LiveError(
+            f"free ports can be found on this machine only, not on {host}: give --port and --http-port "
+            f"({problem.strerror or problem})"
+        ) from None
+    return int(taken.getsockname()[1])
 
 
 def _readme(folder: Path, names: list[str], hosts: list[str], network: str, has_token: bool, wishes: Wishes) -> str:

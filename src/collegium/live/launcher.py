@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +43,10 @@ class Member:
             note = json.loads(self._beside(".pid").read_text())
         except (OSError, ValueError):
             return None
-        # A number may be in use again after a restart of the machine: the time the process began tells it apart.
-        return int(note["pid"]) if _began(int(note["pid"])) == note["began"] else None
+        # A number may be in use again after a restart of the machine: the time the process began tells it apart. And a
+        # copied folder has notes of processes that belong to the one it was copied from.
+        is_ours = note.get("folder") == _identity(self.path.parent)
+        return int(note["pid"]) if is_ours and _began(int(note["pid"])) == note["began"] else None
 
     def client(self, timeout: float = 30.0) -> Client:
         """A client of its port."""
@@ -68,18 +72,18 @@ class Member:
                 [sys.executable, "-m", "collegium.live", str(self.path)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        note = {"pid": process.pid, "began": _began(process.pid)}
+        note = {"pid": process.pid, "began": _began(process.pid), "folder": _identity(self.path.parent)}
         self._beside(".pid").write_text(json.dumps(note))
         _children[process.pid] = process
         return process.pid
 
     def last_words(self) -> str:
-        """The end of its log."""
+        """Why it ended, as the end of its log has it; empty if it does not say."""
         try:
             lines = self.log.read_text(errors="replace").strip().splitlines()
         except OSError:
             return ""
-        return lines[-1] if lines else ""
+        return lines[-1].removeprefix("collegium: ") if lines and lines[-1].startswith("collegium: ") else ""
 
     def _beside(self, ending: str) -> Path:
         return self.path.parent / _RUN / f"{self.path.stem}{ending}"
@@ -102,17 +106,17 @@ def members(folder: str | Path) -> list[Member]:
 def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
     """Start every agent that does not run yet and wait until all of them have met their neighbours."""
     network = members(folder)
-    started = [member for member in network if member.pid is None]
-    for member in started:
-        member.start()
+    with _alone(Path(folder)):
+        started = [member for member in network if member.pid is None]
+        for member in started:
+            member.start()
     end = time.monotonic() + wait
     waiting: dict[str, str] = {member.file.agent.name: "it does not answer" for member in network}
     while waiting:
         for member in started:
             if _has_ended(member):
-                words = member.last_words().removeprefix("collegium: ")
                 _stop(started)
-                raise LiveError(f"{member.file.agent.name} ended at once: {words or 'it left no words'}")
+                raise LiveError(f"{member.file.agent.name} ended at once: {member.last_words() or 'it left no words'}")
         if time.monotonic() > end:
             name, reason = next(iter(waiting.items()))
             log = next(member.log for member in network if member.file.agent.name == name)
@@ -145,27 +149,24 @@ def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]
                 said = client.status()
             yield member, _stranger(member, said) or said
         except LiveError as problem:
-            yield member, (member.last_words() if member.pid is None else "") or str(problem)
+            is_here = member.pid is not None
+            yield member, str(problem) if is_here else member.last_words() or f"{problem}; its log: {member.log}"
 
 
-def renew(folder: str | Path, days: int = 730) -> list[Member]:
-    """New certificates for all agents of a folder that has the authority's key; used when an agent starts anew."""
+def renew(folder: str | Path, days: int = 730) -> datetime:
+    """New certificates for all agents of a folder that has the authority's key; when they end."""
     network = members(folder)
+    if network[0].file.tls is None:
+        raise LiveError(f"{folder} is a network without certificates")
     authority = keys.Authority(Path(folder) / "ca.pem", Path(folder) / "ca.key")
     if not authority.key.exists():
         raise InputFileError(f"{authority.key} is missing: certificates are renewed where collegium live init was run")
+    ends = []
     for member in network:
-        host = member.file.agent.listen.partition("/")[2].rpartition(":")[0].strip("[]")
-        keys.issue(
-            authority,
-            member.path.parent,
-            member.file.agent.name,
-            [host],
-            days=days,
-            stem=member.path.stem,
-            replace=True,
-        )
-    return network
+        name, host = member.file.agent.name, member.file.agent.listen.partition("/")[2].rpartition(":")[0].strip("[]")
+        tls = keys.issue(authority, member.path.parent, name, [host], days=days, stem=member.path.stem, replace=True)
+        ends.append(keys.check(tls, name))
+    return min(ends)
 
 
 def _stop(network: list[Member], wait: float = 20.0) -> None:
@@ -183,7 +184,23 @@ def _stop(network: list[Member], wait: float = 20.0) -> None:
             _children[number].wait()
     _reap()
     for member in network:
-        member._beside(".pid").unlink(missing_ok=True)
+        if member.pid is None:
+            member._beside(".pid").unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else starts agents of this folder meanwhile."""
+    (folder / _RUN).mkdir(exist_ok=True)
+    with (folder / _RUN / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _identity(folder: Path) -> list[int]:
+    """What a folder keeps when it is moved, and a copy has not."""
+    found = folder.stat()
+    return [found.st_dev, found.st_ino]
 
 
 def _kill(number: int | None, which: signal.Signals) -> None:

@@ -382,7 +382,9 @@ class _Door:
         refusal: Response | None = None
         if path != _ALWAYS_OPEN:
             if not self._may_enter(scope):
+                is_told = any(name == b"authorization" for name, _ in scope["headers"])
                 sentence = "this port needs a token: send the header Authorization: Bearer …"
+                sentence = "this is not the token of this network" if is_told else sentence
                 refusal = _error(401, sentence, {"WWW-Authenticate": "Bearer", "Connection": "close"})
             elif service.in_progress >= service.settings.requests:
                 refusal = _later(f"{service.in_progress} requests are in progress already: try again", 1.0)

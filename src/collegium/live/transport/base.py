@@ -51,10 +51,11 @@ class Transport(ABC):
     """Frames out, frames in, and who is there.
 
     The number given to `receive` is that of the sender by its key, never by what the frame claims. `receive` and
-    `presence` are called from threads of the transport, also before `open` returns, and may call `say` and `ask`, but
-    not `close`. What one sender says arrives in its order, and so does what it asks, but the two may overtake each
-    other; frames may be lost, when a link breaks or a receiver does not keep up. A frame said after `presence` told of
-    a neighbour reaches it. `said_bytes` and `heard_bytes` count payload, once for every link it takes.
+    `presence` are called from threads of the transport, never from within somebody's `say` or `ask`, also before `open`
+    returns; they may call `say` and `ask`, but not `close`. What one sender says arrives in its order, and so does what
+    it asks, but the two may overtake each other; frames may be lost, when a link breaks or a receiver does not keep up.
+    A frame said after `presence` told of a neighbour reaches it. `said_bytes` and `heard_bytes` count payload, once for
+    every link it takes.
     """
 
     said_bytes: int = 0

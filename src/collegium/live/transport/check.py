@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable
 
@@ -21,12 +22,15 @@ class _Seat:
         self.came: queue.Queue[tuple[int, bytes]] = queue.Queue()
         self.presence: queue.Queue[tuple[int, bool]] = queue.Queue()
         self.there: dict[int, bool] = {}
+        self.threads: set[int] = set()
+        """Those that brought frames."""
 
     def open(self) -> None:
-        self.transport.open(
-            lambda sender, frame: self.came.put((sender, frame)),
-            lambda number, is_there: self.presence.put((number, is_there)),
-        )
+        self.transport.open(self._receive, lambda number, is_there: self.presence.put((number, is_there)))
+
+    def _receive(self, sender: int, frame: bytes) -> None:
+        self.threads.add(threading.get_ident())
+        self.came.put((sender, frame))
 
     def next(self, what: str) -> tuple[int, bytes]:
         try:
@@ -86,6 +90,8 @@ def _says(seats: list[_Seat]) -> None:
             raise CheckError(f"a frame of agent 0 was given as one of agent {sender}")
         if came != frame:
             raise CheckError(f"frame {i} of agent 0 came changed or out of order")
+    if threading.get_ident() in seats[1].threads:
+        raise CheckError("agent 1 was given frames from within the say of agent 0: use a thread of the transport's own")
     time.sleep(_QUIET)
     if not seats[2].came.empty():
         raise CheckError("agent 2 does not hear agent 0, but got what it said")
