@@ -274,6 +274,5 @@ def test_somebody_else_answers():
 
 
 def test_an_agent_of_few_rows_gets_smaller_batches():
-    with in_memory(ALONE, limits=AgentLimits(in_hand=5)) as agents, served(agents[0]) as server:
-        with Client(server.url) as client:
-            assert [one.id for one in client.decide(range(23), scores=np.ones(23))] == list(range(23))
+    with clients(ALONE, limits=AgentLimits(in_hand=5)) as (_, (client,)):
+        assert [one.id for one in client.decide(range(23), scores=np.ones(23))] == list(range(23))
