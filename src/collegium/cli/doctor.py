@@ -149,17 +149,22 @@ def _blender() -> Finding:
 
 
 def _ports() -> Finding:
-    """The ports that agents of `collegium live init` listen on by default."""
-    from collegium.cli import live
+    """The ports that agents of `collegium live init` and the dashboard listen on by default."""
+    from collegium.cli import dashboard, live
 
     usual = signature(live.init).parameters
     firsts = [usual[name].default for name in ("port", "http_port")]
-    taken = [port for first in firsts for port in range(first, first + _AGENTS) if not _is_free(port)]
-    meant = " and ".join(f"{first}–{first + _AGENTS - 1}" for first in firsts)
+    page = signature(dashboard.dashboard).parameters["port"].default
+    wanted = [port for first in firsts for port in range(first, first + _AGENTS)]
+    taken = [port for port in (*wanted, page) if not _is_free(port)]
+    meant = (
+        f"{' and '.join(f'{first}–{first + _AGENTS - 1}' for first in firsts)} for live agents, {page} the dashboard's"
+    )
     if taken:
-        said = f"{', '.join(map(str, taken))} of {meant} {'is' if len(taken) == 1 else 'are'} taken"
-        return Finding("ports", "note", said, "collegium live init --port 0 --http-port 0 takes free ones")
-    return Finding("ports", "ok", f"{meant} are free, for live agents")
+        said = f"{', '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken ({meant})"
+        advice = "collegium live init --port 0 --http-port 0 and collegium dashboard --port 0 take free ones"
+        return Finding("ports", "note", said, advice)
+    return Finding("ports", "ok", f"{meant}: all free")
 
 
 def _is_free(port: int) -> bool:

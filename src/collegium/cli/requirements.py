@@ -15,6 +15,7 @@ EXTRAS = {
     "lab": "the paper's studies",
     "ray": "studies on a Ray cluster",
     "live": "agents as processes",
+    "dashboard": "agents at work in a browser",
 }
 """What each is for; dev and docs are for people who work on Collegium itself."""
 

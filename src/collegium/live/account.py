@@ -45,9 +45,12 @@ class Account:
         return {"bounds": list(LATENCIES), "counts": self._latencies.tolist(), "sum": self._sum}
 
     def quantile(self, q: float) -> float | None:
-        """Latency that so many stay below, in milliseconds, to the next bound; None before the first item."""
+        """Latency that so many stay below, in milliseconds, within its step of the histogram; None before any item."""
         total = int(self._latencies.sum())
         if not total:
             return None
-        place = int(np.searchsorted(np.cumsum(self._latencies), q * total))
-        return 1e3 * LATENCIES[min(place, len(LATENCIES) - 1)]
+        below = np.concatenate([[0], np.cumsum(self._latencies)])
+        place = min(int(np.searchsorted(below[1:], q * total)), len(LATENCIES) - 1)
+        share = (q * total - below[place]) / max(below[place + 1] - below[place], 1)
+        edges = (0.0, *LATENCIES)
+        return round(1e3 * (edges[place] + min(share, 1.0) * (edges[place + 1] - edges[place])), 2)

@@ -1,0 +1,38 @@
+"""What an agent counts."""
+
+import numpy as np
+import pytest
+
+from collegium.live.account import Account
+
+
+def test_quantiles_are_those_of_the_latencies_within_a_step_of_the_histogram():
+    account = Account()
+    assert account.quantile(0.5) is None
+    seconds = np.random.default_rng(0).uniform(0.01, 0.025, 10_000)
+    account.decided(seconds)
+    for q in (0.1, 0.5, 0.99):
+        assert account.quantile(q) == pytest.approx(1e3 * np.quantile(seconds, q), rel=0.02)
+    account.decided(np.full(10_000_000, 99.0))
+    assert account.quantile(0.99) == 10_000.0  # the last bound
+
+
+def test_a_full_agent_says_how_long_items_take_lately():
+    account = Account()
+    assert account.retry_after == 1.0
+    account.decided(np.full(5, 0.5))
+    assert account.retry_after == pytest.approx(0.5)
+    for _ in range(60):
+        account.decided(np.full(5, 3.0))
+    assert account.retry_after == pytest.approx(3.0, rel=0.01)
+    for _ in range(60):
+        account.decided(np.full(5, 1e-4))
+    assert account.retry_after == 0.1
+
+
+def test_fates_of_items():
+    account = Account()
+    account.decided(np.zeros(3))
+    account.refused += 2
+    assert account.items() == {"done": 3, "from_zero": 0, "with_missing": 0, "refused": 2, "no_room": 0}
+    assert sum(account.histogram()["counts"]) == 3
