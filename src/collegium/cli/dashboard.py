@@ -11,6 +11,7 @@ from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
 from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import read_scores
+from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
 from collegium.labels import to_signs
 from collegium.policy import Policy
@@ -49,7 +50,7 @@ def dashboard(
     root: Annotated[Path | None, typer.Option(metavar="DIR", help="Where that data set is.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8300,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = PORT,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
 ) -> None:
     """Watch agents decide together in a browser, and try other networks, rules, bits and faults."""

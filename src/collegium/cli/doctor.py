@@ -150,15 +150,15 @@ def _blender() -> Finding:
 
 def _ports() -> Finding:
     """The ports that agents of `collegium live init` and the dashboard listen on by default."""
-    from collegium.cli import dashboard, live
+    from collegium.cli import live
+    from collegium.dashboard import PORT
 
     usual = signature(live.init).parameters
     firsts = [usual[name].default for name in ("port", "http_port")]
-    page = signature(dashboard.dashboard).parameters["port"].default
     wanted = [port for first in firsts for port in range(first, first + _AGENTS)]
-    taken = [port for port in (*wanted, page) if not _is_free(port)]
+    taken = [port for port in (*wanted, PORT) if not _is_free(port)]
     meant = (
-        f"{' and '.join(f'{first}–{first + _AGENTS - 1}' for first in firsts)} for live agents, {page} the dashboard's"
+        f"{' and '.join(f'{first}–{first + _AGENTS - 1}' for first in firsts)} for live agents, {PORT} the dashboard's"
     )
     if taken:
         said = f"{', '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken ({meant})"

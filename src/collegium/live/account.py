@@ -53,4 +53,4 @@ class Account:
         place = min(int(np.searchsorted(below[1:], q * total)), len(LATENCIES) - 1)
         share = (q * total - below[place]) / max(below[place + 1] - below[place], 1)
         edges = (0.0, *LATENCIES)
-        return round(1e3 * (edges[place] + min(share, 1.0) * (edges[place + 1] - edges[place])), 2)
+        return round(1e3 * float(edges[place] + min(share, 1.0) * (edges[place + 1] - edges[place])), 2)
