@@ -289,7 +289,7 @@ def test_by_keyboard_alone(page, scores):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844), (900, 700)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844), (320, 640), (900, 700)])
 def test_it_fits(opened, digits, width, height, scheme, tmp_path):
     page = opened(digits.url, width, height, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -301,7 +301,7 @@ def test_it_fits(opened, digits, width, height, scheme, tmp_path):
         .filter(([, box]) => box.left < 0 || box.right > innerWidth + 0.5 || box.width < 10).map(([name]) => name)"""
     )
     assert outside == []
-    if width == 390:
+    if width < 400:
         lefts = page.evaluate("[...document.querySelectorAll('main > section:not([hidden])')].map(s => s.offsetLeft)")
         assert len(set(lefts)) == 1  # one column
     page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
@@ -341,4 +341,91 @@ def test_the_end_of_the_dashboard_is_told(opened, tmp_path):
         assert page.locator("#nodes .frame").first.get_attribute("visibility") == "hidden"
     until(page, "document.querySelector('#source').textContent === 'Connection lost'")
     assert [problem for problem in opened.problems if "ERR_" not in problem] == []
+    opened.problems.clear()
+
+
+def test_the_last_picture_is_that_of_the_last_round(page):
+    """No message is left on its way."""
+    page.select_option("#speed", "10")
+    until(page, "document.querySelector('#play').textContent.includes('Replay')")
+    page.wait_for_timeout(100)
+    ended = page.evaluate("document.querySelector('#links').toDataURL()")
+    end(page)
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.querySelector('#links').toDataURL()") == ended
+
+
+def test_keys_after_a_click(page, scores):
+    page.click("#play")
+    page.locator("#round").fill("3")
+    page.click("#forth")
+    page.keyboard.press("ArrowRight")
+    expect(page, collaborate(scores, GRID), opening(scores), 5)
+    page.keyboard.press("Enter")  # the button's own
+    expect(page, collaborate(scores, GRID), opening(scores), 6)
+    page.check("#onward")
+    page.keyboard.press("ArrowLeft")
+    expect(page, collaborate(scores, GRID), opening(scores), 5)
+    page.uncheck("#onward")
+    page.locator("#agents tbody tr").nth(3).click()
+    for _ in range(5):  # faster than answers come
+        page.keyboard.press("n")
+    until(page, f"document.querySelector('#item').value == {opening(scores) + 5}")
+    page.fill("#item", "")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(300)
+    assert page.input_value("#item") == str(opening(scores) + 5)
+
+
+def test_zero_is_no_opinion(page):
+    page.select_option("[name=rule]", "social-learning")
+    until(page, "document.querySelector('#rule').textContent === 'social learning'")
+    alone = effects(page)["Error alone"]
+    assert alone.split(" → ")[0] == alone.split(" → ")[1] != "100.00 %"
+    page.locator("#round").fill("0")
+    until(page, "document.querySelector('#verdict').textContent.startsWith('9 of 9 undecided · it is 8')")
+    assert not page.inner_text("#verdict").endswith(("✓", "✗"))
+    assert {text[:11] for text in labels(page)} == {"? undecided"}
+    assert set(page.locator("#nodes .sign").all_text_contents()) == {"?"}
+
+
+def test_seven_tabs(browser, digits):
+    """A browser has six connections to one server; a tab that has all it needs holds none."""
+    context = browser.new_context()
+    try:
+        for _ in range(7):
+            tab = context.new_page()
+            tab.goto(digits.url, timeout=20_000)
+            tab.wait_for_selector("#verdict:not(:empty)", timeout=20_000)
+    finally:
+        context.close()
+
+
+def test_a_lost_wish_is_asked_for_again(page, opened):
+    page.context.set_offline(True)
+    page.select_option("[name=topology]", "star")
+    page.wait_for_selector("#mistake:not([hidden])")
+    assert page.inner_text("#mistake").startswith("The dashboard does not answer.")
+    page.context.set_offline(False)
+    until(page, "document.querySelector('#network-facts').textContent.includes('16 links')")
+    assert page.is_hidden("#mistake")
+    assert all("ERR_" in problem for problem in opened.problems)
+    opened.problems.clear()
+
+
+def test_another_dashboard_on_the_same_port_is_noticed(opened, tmp_path):
+    """And agents are called as the columns of a table are."""
+    for name, columns in (("one", "item,a,b,c"), ("two", "item,left,middle,right")):
+        (tmp_path / f"{name}.csv").write_text(f"{columns}\nx,1,-0.5,0.25\nz,-1,-2,3\n")
+    with running("--scores", tmp_path / "one.csv") as dashboard:
+        page = opened(dashboard.url)
+        end(page)
+        assert labels(page)[0] in ("+1", "−1")
+    with running("--scores", tmp_path / "two.csv", "--port", dashboard.port):
+        until(page, "document.title === 'Collegium · two.csv'")
+        page.wait_for_selector("#verdict:not(:empty)")
+        names = page.locator("#agents tbody td:first-child").all_inner_texts()
+        assert names == ["0 · left", "1 · middle", "2 · right"]
+        page.close()
+    assert all("ERR_" in problem for problem in opened.problems)
     opened.problems.clear()

@@ -1,14 +1,16 @@
 """A real network of processes, watched: what agents say is what is shown, and watching harms nobody."""
 
 import os
+import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
 
 from collegium import policy, protocol, topology
 from collegium.dashboard.live import Live, spoken
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import TOKEN, Wishes, create
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
 from dashboards import running, until
@@ -72,6 +74,27 @@ def test_how_agents_are_is_what_their_neighbours_say(tmp_path):
         feed.close()
 
 
+def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
+    """One with a name of its own, which is a hash here, among two of the test set."""
+    from collegium.dashboard.views import Views
+    from helpers import tiny_images
+
+    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    feed = Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
+    try:
+        ids = [f"{1:016x}", f"{4:016x}", "0f60" + "7" * 12]
+        for k in range(4):
+            told = [{"identity": id, "age_ms": 1.0, "score": 0.5, "trace": [0.5]} for id in ids]
+            feed._hear(k, said(f"agent-{k}"), told, 10.0)
+        world, i = feed.world(ids[2])
+        truth = feed.views.dataset.y
+        assert dict(zip(world.names, world.y, strict=True)) == {1: truth[1], 4: truth[4], int(ids[2], 16): 0}
+        assert world.y[i] == 0
+        assert {item.name for item in feed.snapshot().items} == {"1", "4", "item 0f6077…"}
+    finally:
+        feed.close()
+
+
 @pytest.mark.browser
 def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
     create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
@@ -113,6 +136,7 @@ def test_a_live_network(opened, tmp_path):
         wanted = ",".join(f"{'−' if value < 0 else '+'}{abs(value):.3f}" for value in live[-1, i])
         cells = "[...document.querySelectorAll('#agents tbody td:nth-child(3)')].map(c => c.textContent).join()"
         until(page, f"{cells} === argument", wanted)
+        given = wanted
         decided = "[...document.querySelectorAll('#health tbody td:last-child')].map(c => c.textContent).join()"
         until(page, f"{decided} === argument", "12,12,12,12")
         said = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
@@ -124,7 +148,29 @@ def test_a_live_network(opened, tmp_path):
         page.keyboard.press("End")
         wanted = ",".join(f"{'−' if value < 0 else '+'}{abs(value):.3f}" for value in star.statistics[-1, 0])
         until(page, f"{cells} === argument", wanted)
+        # Many come meanwhile: the one that is shown stays, and can be asked about again.
+        page.evaluate("document.activeElement.blur()")
+        for batch in range(18):
+            ask_all(network, scores[:8], names=range(200 + 8 * batch, 208 + 8 * batch))
+            page.wait_for_timeout(500)
+        page.select_option("[name=topology]", "complete")
+        page.wait_for_timeout(500)
         page.click("#reset")
+        page.focus("#round")
+        page.keyboard.press("End")
+        until(page, f"{cells} === argument", given)
+        assert page.inner_text("#item-name") == str(i)
+        assert page.is_hidden("#mistake")
+        # Whoever has another token is refused, not met with silence.
+        other = shutil.copytree(folder, tmp_path / "other")
+        (other / TOKEN).write_text("0" * 64)
+        stranger = Live(other)
+        stranger.watch(True)
+        end = time.monotonic() + 20
+        while {one.state for one in stranger.snapshot().health} != {"refused"}:
+            assert time.monotonic() < end, stranger.snapshot().health
+            time.sleep(0.05)
+        stranger.close()
         # One dies: it is shown so, with the reason, and the others go on.
         os.kill(int(network[2].pid or 0), signal.SIGKILL)
         states = "[...document.querySelectorAll('#health tbody td:nth-child(2)')].map(c => c.textContent).join()"

@@ -35,7 +35,8 @@ def test_pictures_are_strips_of_views(digits):
     _, test = _digits()
     centre = np.asarray(picture)[16:96:32, 4 * 96 + 16 : 5 * 96 : 32, 0]  # of each pixel of the middle patch
     np.testing.assert_array_equal(centre, np.round(255 * test.views[4][7]))
-    assert digits.ask("GET", "/api/views/100000.png")[0] == 404
+    for number in ("100000", "9" * 5000, "-1", "٣".encode().hex(), "%D9%A3", "7.5"):
+        assert digits.ask("GET", f"/api/views/{number}.png")[0] == 404
 
 
 def test_the_feed_comes_as_events(digits):
@@ -85,7 +86,10 @@ def test_it_only_reads(digits, method):
         (b"{", {}, 422, "no what-if"),
         ({"item": "0"}, {}, 422, "wishes"),
         ({"item": "0", "wishes": {"colour": 1}}, {}, 422, "colour"),
-        ({"item": "0", "wishes": {"rounds": 100000}}, {}, 422, "<= 200"),
+        ({"item": "0", "wishes": {"rounds": 100000}}, {}, 422, "Rounds: a whole number from 1 to 200."),
+        ({"item": "0", "wishes": {"rounds": 2.5}}, {}, 422, "Rounds: a whole number"),
+        ({"item": "0", "wishes": {"fault": "noise", "strength": -1, "faulty": [0]}}, {}, 422, "Strength: a number"),
+        ({"item": "0", "wishes": {"rule": "label-stability", "patience": 0}}, {}, 422, "Patience: a whole number"),
         ({"item": "179", "wishes": {}}, {}, 422, "they are 0 to 178"),
         ({"item": "-1", "wishes": {}}, {}, 422, "no item"),
         ({"item": "٣", "wishes": {}}, {}, 422, "no item"),

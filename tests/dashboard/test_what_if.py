@@ -1,5 +1,7 @@
 """What the page is told is what `collaborate` gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,23 @@ def test_averages_are_those_of_the_run():
     assert 0 < len(found.split) < N
 
 
+def test_errors_are_those_of_the_items_whose_class_is_known():
+    y = np.where(np.arange(N) % 3, Y, 0).astype(np.int8)
+    found = what_if.averages(replace(GIVEN, y=y), BEFORE)
+    errors = collaborate(SCORES[y != 0], GIVEN.policy, 12, rng=5).errors(Y[y != 0], (1, -1))
+    np.testing.assert_allclose(found.errors, errors.mean(axis=1), rtol=0, atol=1e-15)
+    assert (found.items, found.total, found.known) == (N, N, (y != 0).sum())
+    assert what_if.item(replace(GIVEN, y=y), 0).truth is None
+    assert what_if.averages(replace(GIVEN, y=np.zeros(N, np.int8)), BEFORE).errors is None
+
+
+def test_of_very_many_items_the_first_are_averaged():
+    world = World(GIVEN.policy, np.resize(SCORES, (60_000, K)), 12)
+    found = what_if.averages(world, what_if.decisions(world))
+    assert (found.items, found.total) == (world.averaged(), 60_000)
+    assert found.items < found.total
+
+
 RING, DEGROOT = GIVEN.policy, protocol.DeGroot()
 BOUND = float(np.abs(SCORES).max())
 
@@ -80,7 +99,8 @@ def test_a_wish_is_what_is_run(wishes, built, rule, scores):
     world = what_if.changed(GIVEN, wishes)
     run = collaborate(scores, built, 12, rule, 5)
     found = what_if.averages(world, BEFORE)
-    assert found.errors == run.errors(Y, (1, -1)).mean(axis=1).tolist()
+    assert found.errors[1:] == run.errors(Y, (1, -1)).mean(axis=1)[1:].tolist()
+    assert found.errors[0] == (scores * Y[:, None] <= 0).mean(axis=0).mean()  # alone, also where statistics begin at 0
     assert found.bits[-1] == (12, run.bits.mean())
     assert found.changed == (run.decisions() != BEFORE).mean()
     np.testing.assert_array_equal(what_if.item(world, 7).statistics, run.statistics[:, 7])

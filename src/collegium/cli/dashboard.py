@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from collegium.cli.complete import among
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
-from collegium.cli.tables import read_scores
+from collegium.cli.tables import _ENDINGS, _ITEM_NAMES, _LABEL_NAMES, read_scores, read_table
 from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
 from collegium.labels import to_signs
@@ -27,7 +28,7 @@ DATA = ("digits", "cifar10", "modelnet")
 
 def dashboard(
     record: Annotated[
-        Path | None, typer.Argument(metavar="[RECORD]", help="A score record (.npz); without any source, the digits.")
+        Path | None, typer.Argument(metavar="RECORD", help="A score record (.npz); without any source, the digits.")
     ] = None,
     scores: Annotated[
         Path | None,
@@ -36,8 +37,13 @@ def dashboard(
     live: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A live network: what collegium live init wrote.")
     ] = None,
-    network: Annotated[str | None, typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a grid.")] = None,
-    policy: Annotated[str | None, typer.Option(metavar="RULE", help=POLICY_HELP)] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a grid.", autocompletion=complete_network),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,
@@ -45,7 +51,12 @@ def dashboard(
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
     classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Show views: items are the test items of {', '.join(DATA)}.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Show views: items are the test items of {', '.join(DATA)}.",
+            autocompletion=among(*DATA),
+        ),
     ] = None,
     root: Annotated[Path | None, typer.Option(metavar="DIR", help="Where that data set is.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
@@ -67,8 +78,10 @@ def dashboard(
                 raise InputFileError(
                     "a live network has its own topology, rule, rounds and classes: --live goes with --data alone"
                 )
-            from collegium.dashboard.live import Live
-
+            try:
+                from collegium.dashboard.live import Live
+            except ImportError as problem:
+                raise BackendError(f"--live needs {problem.name}: pip install 'collegium[live]'") from None
             feed = Live(live, None if data is None else partial(_views, _test_items(data, root)))
         else:
             feed = _recorded(record, scores, labels, classes, data, root, partial(_talk, *talk), seed)
@@ -97,6 +110,7 @@ def _recorded(
     if scores is not None:
         table = read_scores(scores, labels)
         values, names, y, title = table.values, table.items, None, scores.name
+        agents = _columns(scores, labels)
         if table.labels is not None and len(table.labels):
             chosen = read_classes(classes, table.labels)
             y = to_signs(table.labels, len(values), chosen)
@@ -107,6 +121,8 @@ def _recorded(
     elif record is not None:
         from collegium.agents import Scores
 
+        if record.suffix.lower() in _ENDINGS:
+            raise InputFileError(f"{record} is no score record (.npz); for a table: --scores {record}")
         kept = Scores.load(record)
         values, y, agents, shown = kept.statistics("test"), kept.y_test, kept.agent_names, kept.class_names
         title = kept.description or record.name
@@ -173,8 +189,19 @@ def _test_items(data: str, root: Path | None) -> "Dataset":
         if root is not None:
             raise DataError("the digits come with scikit-learn: leave out --root")
         return sets.digits()[1]
-    test: Dataset = getattr(sets, data)(root=root)[1]
+    try:
+        test: Dataset = getattr(sets, data)(root=root)[1]
+    except DataError as problem:  # elsewhere --data is the folder
+        raise DataError(str(problem).replace("with --data", "with --root")) from None
     return test
+
+
+def _columns(path: Path, labels: str | None) -> tuple[str, ...]:
+    """What the columns of scores are called, if they have names: `read_scores` takes the others out in this order."""
+    table = read_table(path)
+    for others in (_ITEM_NAMES, (labels.lower(),) if labels else (), _LABEL_NAMES):
+        _, table = table.pop(others)
+    return tuple(table.names or ())
 
 
 def _views(dataset: "Dataset", K: int) -> "Views":

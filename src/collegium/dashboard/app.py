@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collegium.dashboard.sources import Feed
-from collegium.dashboard.what_if import Wishes
+from collegium.dashboard.what_if import MOST_ROUNDS, Wishes
 from collegium.errors import CollegiumError
 
 MOST_BODY = 1 << 14
@@ -41,6 +42,17 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+_PLAIN = {
+    "threshold": "Threshold: a number from 0 on.",
+    "patience": f"Patience: a whole number from 1 to {MOST_ROUNDS}.",
+    "confidence": "Confidence: a number from 0 on.",
+    "bits": "Message bits: a whole number from 1 to 64.",
+    "rounds": f"Rounds: a whole number from 1 to {MOST_ROUNDS}.",
+    "strength": "Strength: a number from 0 on.",
+    "faulty": "Which: the numbers of agents.",
+    "seed": "Seed of draws: a whole number from 0 on, below 2^53.",
+}
+"""What each control of the page takes, for who asked for something else."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -61,7 +73,7 @@ def app(feed: Feed, host: str, ending: asyncio.Event | None = None) -> Starlette
             Route("/static/{name}", page.get_file, methods=["GET"]),
             Route("/api/about", page.get_about, methods=["GET"]),
             Route("/api/feed", page.get_feed, methods=["GET"]),
-            Route("/api/views/{number:int}.png", page.get_views, methods=["GET"]),
+            Route("/api/views/{number}.png", page.get_views, methods=["GET"]),
             Route("/api/what-if", page.post_what_if, methods=["POST"]),
         ],
         middleware=[Middleware(_Door, host)],
@@ -93,9 +105,12 @@ class _Page:
 
     async def get_views(self, request: Request) -> Response:
         number, views = request.path_params["number"], self._feed.views
-        if views is None or not number < len(views):
+        # Nine digits are enough; Python refuses to read some thousands.
+        if views is None or not (number.isascii() and number.isdecimal() and len(number) < 10):
             raise HTTPException(404, "there are no views of this item")
-        picture = await run_in_threadpool(views.strip, number)
+        if int(number) >= len(views):
+            raise HTTPException(404, "there are no views of this item")
+        picture = await run_in_threadpool(views.strip, int(number))
         return Response(picture, 200, {"Cache-Control": "private, max-age=600"}, "image/png")
 
     async def get_feed(self, _: Request) -> Response:
@@ -131,7 +146,9 @@ class _Page:
         try:
             question = _question.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise HTTPException(422, f"this is no what-if: {problem}") from None
+            where = re.search(r"`\$\.wishes\.(\w+)", str(problem))
+            plain = _PLAIN.get(where[1]) if where else None
+            raise HTTPException(422, plain or f"this is no what-if: {problem}") from None
         return _json(await run_in_threadpool(self._feed.answer, question.item, question.wishes))
 
 

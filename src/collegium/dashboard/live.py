@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import OrderedDict, deque
@@ -40,6 +41,8 @@ class _Said:
 
     status: dict[str, Any] | None = None
     why: str = ""
+    state: str = "silent"
+    """How it is, if it said nothing."""
     counted: deque[tuple[float, int, int]] = field(default_factory=deque)
     """When it was asked lately, and how many rounds it had done and bytes it had said by then."""
 
@@ -124,8 +127,9 @@ class Live(Feed):
             raise InputFileError("this item's local statistics are not known of all agents: choose another item")
         names = [int(id, 16) for id in whole]
         y = None
-        if self.views is not None and all(name < len(self.views) for name in names):
-            y = self.views.dataset.y[names]
+        if self.views is not None:
+            places = [self.place(id) for id in whole]
+            y = np.array([0 if place is None else self.views.dataset.y[place] for place in places], np.int8)
         return replace(self._base, scores=np.array(list(whole.values())), names=names, y=y), list(whole).index(item)
 
     def place(self, item: str) -> int | None:
@@ -147,7 +151,9 @@ class Live(Feed):
                 self._hear(k, status, recent, time.monotonic())
             except CollegiumError as problem:
                 with self._lock:
-                    self._said[k] = _Said(None, str(problem))
+                    # It answers, but not to us: the token is not its own.
+                    refuses = re.search(r" answered 40[13]:", str(problem))
+                    self._said[k] = _Said(None, str(problem), "refused" if refuses else "silent")
                     self._sequence += 1
             self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
 
@@ -159,7 +165,7 @@ class Live(Feed):
             counted.append((now, status["rounds_done"], status["bytes"]["said"]))
             while now - counted[0][0] > _MOMENTS:
                 counted.popleft()
-            self._said[k] = _Said(status, "", counted)
+            self._said[k] = _Said(status, counted=counted)
             for told in recent:
                 born = now - told["age_ms"] / 1e3
                 known = self._items.setdefault(told["identity"], _Known(born))
@@ -184,7 +190,8 @@ class Live(Feed):
         audience = self._base.policy.graph.audience_sizes
         return Item(
             id=id,
-            name=str(number) if number < 2**40 else id,  # a hash hardly ever looks like a small number
+            # A name of one's own comes as its hash, which hardly ever looks like a small number.
+            name=str(number) if number < 2**40 else f"item {id[:6]}…",
             truth=None if place is None or self.views is None else int(self.views.dataset.y[place]),
             rounds=T,
             statistics=[[trace[t] if t < len(trace) else None for trace in traces] for t in range(reached)],
@@ -211,7 +218,7 @@ class Live(Feed):
             if one["number"] == k
         ]
         if said.why:
-            views.append(("silent", said.why))
+            views.append((said.state, said.why))
         nothing = ("up", "") if said.status else ("not asked yet", "")
         state, why = min(views, key=lambda view: _WORST.index(view[0]), default=nothing)
         if said.status is None:

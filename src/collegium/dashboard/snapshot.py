@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from collegium.topology.deterministic import circle
 
 Label = int
 """+1 or -1."""
+START = secrets.token_hex(8)
+"""Another one every time a dashboard starts, so that a page of the one before knows."""
 
 
 class Network(msgspec.Struct, frozen=True):
@@ -56,11 +59,15 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Averages(msgspec.Struct, frozen=True):
-    """Averages over all items at hand."""
+    """Averages over the items at hand."""
 
     items: int
+    total: int
+    """How many items there are: of very many, the first ones are averaged."""
+    known: int
+    """Of how many items the class is known: errors are averages over these."""
     errors: list[float] | None
-    """Mean error of the agents after each round; None without labels."""
+    """Mean error of the agents after each round, and before the first that of each alone; None without labels."""
     best: list[float] | None
     worst: list[float] | None
     bits: list[tuple[int, float]]
@@ -100,6 +107,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     health: list[Health] | None = None
     """By agent; None for a run that is not live."""
     notes: list[str] = []
+    start: str = START
 
 
 class About(msgspec.Struct, frozen=True):
@@ -122,6 +130,7 @@ class About(msgspec.Struct, frozen=True):
     network: Network
     topologies: list[str]
     """Those that a what-if may change to."""
+    start: str = START
 
 
 def network_of(policy: Policy, positions: NDArray[np.float64] | None = None) -> Network:

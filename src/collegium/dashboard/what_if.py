@@ -38,14 +38,14 @@ class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topology: str = "given"
     weights: Literal["given", "uniform", "metropolis", "laplacian"] = "given"
     rule: Literal["given", "degroot", "social-learning", "delta-trigger", "label-stability"] = "given"
-    threshold: float = 0.1
-    patience: int = 2
-    confidence: float = 0.5
+    threshold: Annotated[float, msgspec.Meta(ge=0)] = 0.1
+    patience: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)] = 2
+    confidence: Annotated[float, msgspec.Meta(ge=0)] = 0.5
     bits: Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
     """64 is full precision."""
     rounds: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)] | None = None
     fault: Literal["none", "noise", "stuck", "sign-flip"] = "none"
-    strength: float = 1.0
+    strength: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     faulty: Annotated[list[int], msgspec.Meta(max_length=MOST_AGENTS)] = []
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] | None = None
 
@@ -63,7 +63,7 @@ class World:
     names: Sequence[Any] | None = None
     """The items' names, if they have any."""
     y: NDArray[np.int8] | None = None
-    """+1 or -1, shape (n,)."""
+    """+1 or -1, or 0 where it is not known, shape (n,)."""
 
     def __post_init__(self) -> None:
         if self.policy.size > MOST_AGENTS:
@@ -199,7 +199,7 @@ def item(world: World, i: int, picture: str | None = None) -> Item:
     return Item(
         id=str(i),
         name=str(name),
-        truth=None if world.y is None else int(world.y[i]),
+        truth=None if world.y is None else int(world.y[i]) or None,
         rounds=T,
         statistics=run.statistics[:, 0].tolist(),
         limit=limit(world, world.scores[i]),
@@ -217,25 +217,35 @@ def limit(world: World, scores: Doubles) -> float | None:
 
 
 def decisions(world: World) -> NDArray[np.int8]:
-    """Everybody's final label of the averaged items, shape (n, K)."""
-    return _run(world).decisions()
+    """Everybody's final label of the averaged items, shape (n, K); 0 where it has none."""
+    return _labels(_run(world))
+
+
+def _labels(run: Run) -> NDArray[np.int8]:
+    return np.sign(run.statistics[-1]).astype(np.int8)
 
 
 def averages(world: World, before: NDArray[np.int8]) -> Averages:
-    """Errors, bits and decisions over all items; `before` are the decisions of the world as it was given."""
+    """Errors, bits and decisions over many items; `before` are the decisions of the world as it was given."""
     run = _run(world)
     n = run.statistics.shape[1]
-    labels = run.decisions()
-    alone = world.scores[:n] < 0
+    labels = _labels(run)
+    alone = np.sign(world.scores[:n])
+    y = np.zeros(n, np.int8) if world.y is None else world.y[:n]
+    known = y != 0
     errors = best = worst = None
     wrong = (labels != labels[:, :1]).any(axis=1)
-    if world.y is not None:
-        rates = run.errors(world.y[:n], (1, -1))
+    if known.any():
+        # Social learning begins at zero: who stops before the first round has its own statistic to decide by.
+        statistics = np.concatenate([world.scores[None, :n], run.statistics[1:]])[:, known]
+        rates = (statistics * y[known][None, :, None] <= 0).mean(axis=1)
         errors, best, worst = rates.mean(axis=1).tolist(), rates.min(axis=1).tolist(), rates.max(axis=1).tolist()
-        wrong = (run.statistics[-1] * world.y[:n, None] <= 0).any(axis=1)
+        wrong = known & (labels != y[:, None]).any(axis=1)
     shared = min(n, len(before))
     return Averages(
         items=n,
+        total=len(world.scores),
+        known=int(known.sum()),
         errors=errors,
         best=best,
         worst=worst,

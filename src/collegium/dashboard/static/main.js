@@ -11,10 +11,16 @@ const HOLD = 1200; // milliseconds a decided item stays before the next one
 const LEAST = 66; // milliseconds between two writings of the tables while playing
 const NOTHING = { statistics: [], settled: null, spoke: [] }; // a network before its first item
 const KEPT = 100; // live items to go back to
+const LOOK = 3000; // milliseconds between two looks whether a recorded run is still there
+// The keys that a control has a use for itself.
+const OWN = [
+  ["button, [type=checkbox]", [" ", "Enter"]], ["[type=range]", ["ArrowLeft", "ArrowRight"]],
+  [".scroll", [" ", "ArrowLeft", "ArrowRight"]], ["select, input", null],
+];
 
 const state = {
   about: null, given: null, wished: null, wishes: {}, playhead: 0, playing: false, speed: 5, chosen: null, items: new Map(),
-  health: null, scale: 1, asked: 0, endedAt: null, dirty: true, written: { t: -1, at: 0 }, averagedAt: 0,
+  health: null, scale: 1, asked: 0, wanted: null, again: null, endedAt: null, dirty: true, written: { t: -1, at: 0 }, averagedAt: 0,
 };
 let view, plot, cost, agents, health, form;
 const isLive = () => state.about.kind === "live";
@@ -41,10 +47,28 @@ async function begin() {
   health = new HealthTable(document.querySelector("#health tbody"), about);
   form = new WishForm($("wishes"), about, wish);
   listen();
-  const feed = new EventSource("/api/feed");
-  feed.onmessage = (event) => hear(JSON.parse(event.data));
-  feed.onerror = () => connection(false);
+  document.addEventListener("visibilitychange", watch);
+  watch();
   requestAnimationFrame(frame);
+}
+
+// A browser has six connections to a server for all its tabs: one that is hidden, or has all there is, lets go of its own.
+let feed, later;
+function watch() {
+  feed?.close();
+  clearTimeout(later);
+  if (document.hidden) return;
+  feed = new EventSource("/api/feed");
+  feed.onmessage = (event) => {
+    hear(JSON.parse(event.data));
+    if (isLive()) return;
+    feed.close();
+    later = setTimeout(watch, LOOK);
+  };
+  feed.onerror = () => {
+    connection(false);
+    if (feed.readyState === EventSource.CLOSED) later = setTimeout(watch, LOOK); // else the browser tries again itself
+  };
 }
 
 // ── what comes in ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -55,13 +79,14 @@ function connection(isThere) {
 }
 
 function hear(snapshot) {
+  if (snapshot.start !== state.about.start) return location.reload(); // another dashboard has taken the port
   connection(true);
   if (snapshot.health) health.draw((state.health = snapshot.health), snapshot.notes, $("notes"), $("health-facts"));
   for (const item of snapshot.items.toReversed()) {
     state.items.delete(item.id);
     state.items.set(item.id, item);
   }
-  while (state.items.size > KEPT) state.items.delete(state.items.keys().next().value);
+  for (const id of [...state.items.keys()].slice(0, -KEPT)) if (id !== state.given?.item.id) state.items.delete(id);
   if (isLive()) rescale();
   const fresh = isLive() && state.given && state.items.get(state.given.item.id);
   if (fresh && JSON.stringify(fresh) !== JSON.stringify(state.given.item)) {
@@ -71,6 +96,7 @@ function hear(snapshot) {
   if (isLive()) refreshAverages();
   if (!state.given && !snapshot.items.length) $("rule").textContent = `${state.about.rule} · no item yet`;
   if (!state.given && snapshot.items.length) goTo(newest().id, isLive() || !view.calm.matches);
+  else state.again?.();
   state.dirty = true;
 }
 
@@ -82,21 +108,24 @@ function rescale() {
 
 const newest = () => [...state.items.values()].at(-1);
 
+class Refused extends Error {}
+
 async function ask(id, wishes) {
   const answer = await fetch("/api/what-if", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: id, wishes }),
   });
   const content = await answer.json();
-  if (!answer.ok) throw new Error(content.error);
+  if (!answer.ok) throw new Refused(content.error);
   return content;
 }
 
 // Show an item: as it was given, and as wished if something is.
 async function goTo(id, play = state.playing) {
   const ticket = ++state.asked, wishes = form.wishes(), isWished = Object.keys(wishes).length > 0;
+  Object.assign(state, { wanted: id, again: null });
   try {
     let given;
-    if (isLive()) given = { item: state.items.get(id), network: state.about.network, rule: state.about.rule, averages: state.given?.averages ?? null };
+    if (isLive()) given = { item: state.items.get(id) ?? state.given.item, network: state.about.network, rule: state.about.rule, averages: state.given?.averages ?? null };
     else given = state.given?.item.id === id && state.given.averages ? state.given : await ask(id, {});
     const wished = isWished ? await ask(id, wishes) : null;
     if (ticket !== state.asked) return;
@@ -107,7 +136,11 @@ async function goTo(id, play = state.playing) {
     prepare();
     if (!shown().averages && !isLive()) setTimeout(refreshAverages, 700);
   } catch (problem) {
-    if (ticket === state.asked) complain(problem.message);
+    if (ticket !== state.asked) return;
+    state.wanted = state.given?.item.id ?? null;
+    if (problem instanceof Refused) return complain(problem.message);
+    complain("The dashboard does not answer. It is asked again as soon as it is there.");
+    state.again = () => goTo(id, play);
   }
 }
 
@@ -157,7 +190,10 @@ function listen() {
   $("speed").addEventListener("change", () => (state.speed = Number($("speed").value)));
   $("previous").addEventListener("click", () => walk(-1));
   $("next").addEventListener("click", () => walk(1));
-  $("item").addEventListener("change", () => goTo(String(Number($("item").value))));
+  $("item").addEventListener("change", () => {
+    if ($("item").value !== "") goTo(String(Number($("item").value)));
+    else $("item").value = state.wanted ?? "";
+  });
   $("reset").addEventListener("click", () => form.reset());
   document.addEventListener("keydown", key);
   new ResizeObserver(prepare).observe($("plot"));
@@ -165,7 +201,9 @@ function listen() {
 }
 
 function key(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, button, [role=option], .scroll")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const own = OWN.find(([where]) => event.target.closest(where));
+  if (own && (own[1]?.includes(event.key) ?? true)) return;
   const action = {
     " ": () => play(!state.playing), ArrowLeft: () => stepTo(round() - 1), ArrowRight: () => stepTo(round() + 1),
     n: () => walk(1), p: () => walk(-1), Escape: () => choose(null),
@@ -188,7 +226,7 @@ function stepTo(t) {
 
 function walk(step) {
   if (!state.given) return;
-  const here = state.given.item.id;
+  const here = state.wanted; // which may still be on its way
   if (isLive()) {
     const ids = [...state.items.keys()], to = ids[ids.indexOf(here) + step];
     $("follow").checked = false;
@@ -225,11 +263,18 @@ function prepare() {
   $("round").max = item.rounds;
   state.playhead = Math.min(state.playhead, reached());
   if (document.activeElement !== $("item")) $("item").value = item.id;
-  $("item-name").textContent = isLive() ? item.name : item.name === item.id ? `of ${state.about.items}` : item.name;
+  const { name, id } = state.given.item;
+  $("item-name").textContent = !isLive() && name === id ? `of ${state.about.items}` : name;
+  $("item-name").title = isLive() && name.endsWith("…") ? `Its name is known to who gave it; agents call it ${id}.` : "";
   effects(item, averages);
-  $("cost-facts").textContent = averages ? `mean of ${plural(averages.items, "item")}` : "";
+  $("cost-facts").textContent = averages ? meanOf(averages) : "";
   state.written.t = -1;
   state.dirty = true;
+}
+
+function meanOf({ items, total, known }) {
+  if (known && known < items) return `mean of ${plural(items, "item")}, errors of the ${known} whose class is known`;
+  return items < total ? `mean of the first ${count(items)} of ${count(total)} items` : `mean of ${plural(items, "item")}`;
 }
 
 function effects(item, averages) {
@@ -241,7 +286,7 @@ function effects(item, averages) {
   if (averages) rows.push(["Bits per item", change(before?.bits.at(-1)[1], averages.bits.at(-1)[1], count)]);
   rows.push(["Bits, this item", change(wished ? given.item.bits : null, item.bits, count)]);
   if (wished) {
-    const last = (one) => (one.statistics.at(-1) ?? []).map((value) => value < 0);
+    const last = (one) => (one.statistics.at(-1) ?? []).map((value) => Math.sign(value));
     const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
     rows.push(["Changed here", `${differ} of ${old.length}`]);
     if (averages) rows.push(["Changed overall", percent(averages.changed)]);
@@ -262,12 +307,14 @@ function write(t) {
   $("round-name").textContent = `round ${t} of ${item.rounds}`;
   $("round").setAttribute("aria-valuetext", `round ${t} of ${item.rounds}`);
   $("play").textContent = state.playing ? "❚❚ Pause" : state.playhead >= item.rounds ? "↻ Replay" : "▶ Play";
-  const known = (item.statistics[t] ?? []).filter((value) => value !== null), minus = known.filter((value) => value < 0).length;
-  const label = minus * 2 > known.length ? 1 : 0, most = Math.max(minus, known.length - minus);
+  const known = (item.statistics[t] ?? []).filter((value) => value !== null);
+  const plus = known.filter((value) => value > 0).length, minus = known.filter((value) => value < 0).length;
+  const label = minus > plus ? 1 : 0, most = Math.max(plus, minus), none = known.length - plus - minus;
   const settled = item.settled?.[t]?.filter(Boolean).length ?? null;
-  const words = [`${most} of ${known.length} say ${classes[label]}`];
+  const words = most ? [`${most} of ${known.length} say ${classes[label]}`] : [];
+  if (none) words.push(most ? `${none} undecided` : `${none} of ${known.length} undecided`);
   if (settled !== null && (!isLive() || t === item.rounds)) words.push(settled === known.length ? "all settled" : `${settled} settled`);
-  if (item.truth !== null) words.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
+  if (item.truth !== null) words.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most && most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
   $("verdict").setAttribute("aria-live", state.playing ? "off" : "polite");
   $("verdict").textContent = words.join(" · ");
   if (!state.playing) view.name(item, t, classes);
@@ -303,7 +350,8 @@ function advance(seconds, now) {
   state.playhead = Math.min(state.playhead + seconds * state.speed, reached());
   if (state.playhead < item.rounds) return;
   state.endedAt ??= now;
-  const goesOn = isLive() ? $("follow").checked && newest().id !== item.id : $("onward").checked;
+  state.dirty = true; // the last picture too, without messages on their way
+  const goesOn = isLive() ? $("follow").checked && newest().id !== state.given.item.id : $("onward").checked;
   if (!isLive() && !goesOn) state.playing = false;
   if (!goesOn || now - state.endedAt < HOLD) return;
   state.endedAt = Infinity; // until the next one is there

@@ -1,6 +1,6 @@
 // The network: links on a canvas, because they move all the time; agents in SVG, because they can be chosen.
 
-import { colour, fitCanvas, shade, sign, signed } from "./words.js";
+import { colour, fitCanvas, shade, sign, signed, tone } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARKS = { late: "◔", silent: "○", refused: "✕" };
@@ -25,6 +25,7 @@ export class NetworkView {
   makeAgent(name, k) {
     const group = make("g", { class: "agent", role: "option", tabindex: k ? -1 : 0, "aria-selected": "false" });
     const parts = { group, shown: {} };
+    group.append((parts.tie = make("line", { class: "tie" }))); // from an agent to what it sees
     for (const part of ["halo", "ring", "body"]) group.append((parts[part] = make("rect", { class: part })));
     group.append((parts.sign = make("text", { class: "sign" })));
     group.append((parts.mark = make("text", { class: "mark" })));
@@ -113,6 +114,8 @@ export class NetworkView {
       part.setAttribute("width", this.tile);
       part.setAttribute("height", this.tile);
     }
+    one.tie.setAttribute("visibility", this.tile ? "visible" : "hidden");
+    for (const [key, value] of [["x1", x], ["y1", y], ["x2", vx], ["y2", vy]]) one.tie.setAttribute(key, value);
     one.name.setAttribute("x", this.tile ? vx - this.tile / 2 + 5 : x + r * 0.75 + 9);
     one.name.setAttribute("y", this.tile ? vy + this.tile / 2 - 2 : y + r * 0.75 + 12);
     one.mark.setAttribute("x", x + r * 0.9 + 3);
@@ -193,7 +196,7 @@ export class NetworkView {
       if (dots && speaks) {
         const said = item.statistics[t]?.[a] ?? 0;
         pen.globalAlpha = 1;
-        pen.fillStyle = colour(said < 0 ? "minus" : "plus");
+        pen.fillStyle = tone(said);
         const x = from[0] + (to[0] - from[0]) * share, y = from[1] + (to[1] - from[1]) * share;
         pen.beginPath();
         said < 0 ? pen.rect(x - 3, y - 3, 6, 6) : pen.arc(x, y, 3.4, 0, 7);
@@ -218,7 +221,7 @@ export class NetworkView {
   name(item, t, classes) {
     this.agents.forEach((one, k) => {
       const value = item.statistics[t]?.[k] ?? null;
-      const label = value === null ? "nothing yet" : `${value < 0 ? classes[1] : classes[0]}, statistic ${signed(value)}`;
+      const label = value === null ? "nothing yet" : !value ? "neither" : `${classes[value < 0 ? 1 : 0]}, statistic ${signed(value)}`;
       const settled = item.settled?.[t]?.[k] ? ", settled" : "";
       one.group.setAttribute("aria-label", `Agent ${k}, ${this.about.agents[k]}: says ${label}${settled}`);
     });

@@ -1,6 +1,6 @@
 // Two plots: every agent's statistic against rounds, and bits against error.
 
-import { colour, fitCanvas, percent, signed } from "./words.js";
+import { colour, fitCanvas, labelled, percent, signed, tone } from "./words.js";
 
 const FONT = "11.5px system-ui, sans-serif";
 
@@ -46,12 +46,11 @@ export class ConsensusPlot {
       this.lines(pen, ghost, ghost.rounds, () => [colour("muted"), 0.55, 1]);
       pen.setLineDash([]);
     }
-    this.lines(pen, item, item.rounds, (value, k) => [this.tone(value), k === chosen ? 0.6 : 0.2, 1.2]);
+    this.lines(pen, item, item.rounds, (value, k) => [tone(value), k === chosen ? 0.6 : 0.2, 1.2]);
   }
 
   x(t) { return this.left + ((this.right - this.left) * t) / Math.max(1, this.item.rounds); }
   y(value) { return this.bottom - ((value - this.low) / (this.high - this.low)) * (this.bottom - this.top); }
-  tone(value) { return colour(value < 0 ? "minus" : "plus"); }
 
   axes(pen) {
     const { left, right, top, bottom, item } = this, zero = this.y(0);
@@ -76,10 +75,10 @@ export class ConsensusPlot {
     pen.textAlign = "right";
     pen.font = `600 ${FONT}`;
     pen.fillStyle = colour("plus");
-    if (zero - top > 18) pen.fillText(`+ ${this.classes[0]}`, right - 6, top + 5);
+    if (zero - top > 18) pen.fillText(labelled(1, this.classes), right - 6, top + 5);
     pen.fillStyle = colour("minus");
     pen.textBaseline = "bottom";
-    if (bottom - zero > 18) pen.fillText(`− ${this.classes[1]}`, right - 6, bottom - 5);
+    if (bottom - zero > 18) pen.fillText(labelled(-1, this.classes), right - 6, bottom - 5);
     if (item.limit !== null) {
       pen.strokeStyle = pen.fillStyle = colour("ink");
       pen.setLineDash([7, 4]);
@@ -125,7 +124,7 @@ export class ConsensusPlot {
     pen.lineCap = "round";
     this.lines(pen, item, playhead, (value, k, t) => {
       const settled = item.settled?.[t + 1]?.[k], strong = chosen === null || chosen === k;
-      return [this.tone(value), strong ? 0.95 : 0.22, (settled ? 2.6 : 1.5) + (chosen === k ? 1 : 0)];
+      return [tone(value), strong ? 0.95 : 0.22, (settled ? 2.6 : 1.5) + (chosen === k ? 1 : 0)];
     });
     const t = Math.min(Math.floor(playhead), item.statistics.length - 1), share = playhead - t;
     (item.statistics[t] ?? []).forEach((value, k) => {
@@ -133,7 +132,7 @@ export class ConsensusPlot {
       const then = item.statistics[t + 1]?.[k];
       const now = share > 0 && then !== undefined && then !== null ? value + (then - value) * share : value;
       pen.globalAlpha = chosen === null || chosen === k ? 1 : 0.3;
-      pen.fillStyle = this.tone(now);
+      pen.fillStyle = tone(now);
       pen.strokeStyle = colour("card");
       pen.beginPath();
       now < 0 ? pen.rect(this.x(playhead) - 3.6, this.y(now) - 3.6, 7.2, 7.2) : pen.arc(this.x(playhead), this.y(now), 4.2, 0, 7);

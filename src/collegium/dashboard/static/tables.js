@@ -1,8 +1,10 @@
 // The tables: what every agent says now, and how every live agent is.
 
-import { count, sign, signed } from "./words.js";
+import { count, labelled, signed } from "./words.js";
 
 const STATES = { up: "● up", late: "◔ late", silent: "○ silent", refused: "✕ refused" };
+
+const numbered = (name, k) => (name === `agent ${k}` ? name : `${k} · ${name}`);
 
 // Cells are made once and written only when their words change.
 class Rows {
@@ -30,7 +32,7 @@ export class AgentTable {
   constructor(body, about, choose) {
     this.about = about;
     this.table = new Rows(body, about.agents.length, ["", "", "number", "", "number"], choose);
-    about.agents.forEach((name, k) => this.table.write(k, 0, name === `agent ${k}` ? name : `${k} · ${name}`));
+    about.agents.forEach((name, k) => this.table.write(k, 0, numbered(name, k)));
   }
 
   select(k) {
@@ -38,13 +40,14 @@ export class AgentTable {
   }
 
   draw(item, network, t, before) {
-    const { classes } = this.about, labels = (value) => (value === null ? "–" : value < 0 ? classes[1] : classes[0]);
+    const { classes } = this.about;
     this.table.rows.forEach(({ cells }, k) => {
       const value = item.statistics[t]?.[k] ?? null, was = before?.statistics[Math.min(t, before.rounds)]?.[k] ?? null;
-      const differs = was !== null && value !== null && (was < 0) !== (value < 0);
-      const wrong = item.truth !== null && value !== null && (value < 0 ? -1 : 1) !== item.truth ? " ✗" : "";
-      const words = value === null ? "–" : `${sign(value)} ${labels(value)}${wrong}${differs ? ` (was ${labels(was)})` : ""}`;
-      this.table.write(k, 1, words, value === null ? "" : value < 0 ? "label-minus" : "label-plus");
+      const differs = was !== null && value !== null && Math.sign(was) !== Math.sign(value);
+      const wrong = item.truth !== null && value && Math.sign(value) !== item.truth ? " ✗" : "";
+      const old = !was ? "undecided" : classes[was < 0 ? 1 : 0];
+      const words = value === null ? "–" : `${labelled(value, classes)}${wrong}${differs ? ` (was ${old})` : ""}`;
+      this.table.write(k, 1, words, !value ? "" : value < 0 ? "label-minus" : "label-plus");
       this.table.write(k, 2, signed(value), "number");
       const settled = item.settled?.[t]?.[k] ?? null;
       const missed = item.missed?.[k]?.length ? `, without ${item.missed[k].join(", ")}` : "";
@@ -59,7 +62,7 @@ export class HealthTable {
   constructor(body, about) {
     this.about = about;
     this.table = new Rows(body, about.agents.length, ["", "state", ...Array(9).fill("number")]);
-    about.agents.forEach((name, k) => this.table.write(k, 0, name));
+    about.agents.forEach((name, k) => this.table.write(k, 0, numbered(name, k)));
   }
 
   draw(health, notes, list, facts) {
