@@ -347,6 +347,9 @@ def test_the_end_of_the_dashboard_is_told(opened, tmp_path):
 def test_the_last_picture_is_that_of_the_last_round(page):
     """No message is left on its way."""
     page.select_option("#speed", "10")
+    end(page)
+    page.click("#play")
+    until(page, "document.querySelector('#play').textContent.includes('Pause')")
     until(page, "document.querySelector('#play').textContent.includes('Replay')")
     page.wait_for_timeout(100)
     ended = page.evaluate("document.querySelector('#links').toDataURL()")

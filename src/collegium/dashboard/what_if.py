@@ -222,7 +222,7 @@ def decisions(world: World) -> NDArray[np.int8]:
 
 
 def _labels(run: Run) -> NDArray[np.int8]:
-    return np.sign(run.statistics[-1]).astype(np.int8)
+    return np.asarray(np.sign(run.statistics[-1]), np.int8)
 
 
 def averages(world: World, before: NDArray[np.int8]) -> Averages:
