@@ -138,6 +138,14 @@ def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
         page.click("#play")  # nothing to play, and nothing goes wrong
         page.click("#next")
         page.select_option("[name=topology]", "star")
+        # A tab that nobody sees lets go of its connection, and takes another when it is looked at again.
+        hide = "isHidden => { Object.defineProperty(document, 'hidden', { value: isHidden, configurable: true });"
+        hide += " document.dispatchEvent(new Event('visibilitychange')); }"
+        with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/feed")):
+            page.evaluate(hide, True)
+        with page.expect_request("**/api/feed"):
+            page.evaluate(hide, False)
+        page.close()
 
 
 @pytest.mark.browser
