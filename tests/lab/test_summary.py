@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from collegium import machine
 from collegium.lab import summary
 from collegium.lab.backends import Serial
 from collegium.lab.laboratory import Laboratory
@@ -43,7 +44,7 @@ def test_errors_of_every_method_at_every_size():
 
     ours, joint = cell("Ours", 390), cell("VFL-JT", 390)
     assert summary._errors(table) == [
-        "| method | N_0 = 50, 1 repetitions | N_0 = 390, 4 repetitions |",
+        "| method | N_0 = 50, 1 repetition | N_0 = 390, 4 repetitions |",
         "|---|---|---|",
         f"| Ours | {cell('Ours', 50).mean:.1f} | {ours.mean:.1f} ± {ours.half:.1f} |",
         f"| VFL-JT | {cell('VFL-JT', 50).mean:.1f} | {joint.mean:.1f} ± {joint.half:.1f} (2) |",
@@ -78,7 +79,8 @@ def test_the_page_begins_with_how_it_was_made(tmp_path):
     lab.run(names, options, Serial(1))
     text = summary.write(lab, [], tmp_path / "kept")[-1].read_text()
     begin, errors, claims = (text.index(f"\n## {word}") for word in ("Errors", "Claims", "ModelNet views: margins"))
-    assert " GiB of memory; Python 3." in text[:begin]
+    assert f"cores: {machine.cores()}, " in text[:begin]
+    assert "; Python 3." in text[:begin]
     assert "\ncollegium study run modelnet-main robustness --n0 390 --reps 2 --out results\n" in text[:begin]
     assert (
         "### modelnet-main\n\n| method | N_0 = 390, 2 repetitions |\n|---|---|\n| Non-cooperative | " in text[:errors]

@@ -17,6 +17,7 @@ from collegium.lab.study import Options, Study, repetitions_of
 from collegium.lab.table import Table
 from collegium.measures import mean_interval
 
+_ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
 _KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
 
 
@@ -80,7 +81,7 @@ def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
     ]
     errors = {study: _errors(table) for study, table in tables.items()}
     if any(errors.values()):
-        lines += ["", "## Errors", "", "In % of the decisions, with 95 % intervals over repetitions."]
+        lines += ["", "## Errors", "", _ERRORS]
     for study, rows in errors.items():
         if rows:
             lines += ["", f"### {study.name}", "", *rows]
@@ -98,7 +99,7 @@ def _machine() -> str:
     memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory" if known else ""
     numbers = machine.versions(("collegium", "numpy", "scipy", "scikit-learn", "torch", "numba", "pandas"))
     packages = ", ".join(f"{name} {number}" for name, number in numbers.items())
-    return f"{machine.description()}{memory}; Python {platform.python_version()}, {packages}"
+    return f"{platform.machine()}, cores: {machine.cores()}{memory}, {platform.system()}; Python {platform.python_version()}, {packages}"
 
 
 def _commands(tables: dict[Study, Table]) -> list[str]:
@@ -129,7 +130,11 @@ def _errors(table: Table) -> list[str]:
     if not len(whole):
         return []
     counts = whole.groupby("n0")["repetition"].nunique()
-    lines = ["| method | " + " | ".join(f"N_0 = {n0}, {count} repetitions" for n0, count in counts.items()) + " |"]
+    lines = [
+        "| method | "
+        + " | ".join(f"N_0 = {n0}, {count} repetition{'s' * (count != 1)}" for n0, count in counts.items())
+        + " |"
+    ]
     lines += ["|---|" + "---|" * len(counts)]
     for method, part in whole.groupby("method", sort=False):
         cells = []
