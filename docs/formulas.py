@@ -22,8 +22,12 @@ def on_page_content(content: str, **_: Any) -> str:
 
 def mathml(latex: str, block: bool) -> str:
     """One formula as MathML."""
-    drawn = convert(latex.strip(), display="block" if block else "inline")
-    drawn = re.sub(r">\\([{}])<", r">\1<", drawn)  # it leaves the backslash in \Bigl\{
+    # \Bigl and \bigr become signs of a fixed size, and an index then belongs to the sign alone.
+    latex = re.sub(r"\\[Bb]ig([lr])\b", lambda side: {"l": r"\left", "r": r"\right"}[side[1]], latex.strip())
+    drawn = convert(latex, display="block" if block else "inline")
+    # Its hat is the keyboard's, which floats above the letter, and a wide one is no accent to it.
+    drawn = drawn.replace("<mo>&#x0005E;</mo>", '<mo stretchy="false">&#x002C6;</mo>')
+    drawn = re.sub(r"<mover>(?=<mrow><mi[^<]*</mi></mrow><mo[^>]*>&#x002C6;)", '<mover accent="true">', drawn)
     drawn = drawn.replace("<mi>&#x029F5;</mi>", "<mo>&#x0005C;</mo>")  # its \setminus is in few fonts
     drawn = _LETTER.sub(lambda letter: f"<{letter[1]}>{_variant(letter[3], letter[2])}</{letter[1]}>", drawn)
     # Browsers set functions as if they were letters: 2log2d.

@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -111,8 +113,50 @@ def test_nothing_is_fetched_when_the_site_is_read(site):
         assert not [one for one in fetched if 'rel="canonical"' not in one], page
 
 
+def look(site: Path) -> tuple[set[str], list[tuple[float, float]]]:
+    """Follow every link from the first page as a browser does from disk; then the heights of braces around fractions,
+    each beside that of what it stands around."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = chromium.new_page()
+        seen: set[str] = set()
+        waiting = {(site / "index.html").as_uri()}
+        while waiting:
+            address = waiting.pop()
+            seen.add(address)
+            if not address.endswith(".html"):  # a folder, or a file to fetch
+                continue
+            page.goto(address)
+            links = page.eval_on_selector_all("a[href]", "all => all.map(a => a.href.split('#')[0])")
+            waiting |= {link for link in links if link.startswith("file:")} - seen
+        page.goto((site / "theory.html").as_uri())
+        page.evaluate("document.fonts.ready.then(() => true)")
+        heights = page.evaluate(
+            "[...document.querySelectorAll('mrow > mfrac ~ mo[fence]')].map(brace => [brace, brace.parentElement]"
+            ".map(part => part.getBoundingClientRect().height))"
+        )
+        chromium.close()
+    return seen, heights
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(180)
+def test_the_site_can_be_read_from_disk(site):
+    if shutil.which("chromium") is None:
+        pytest.skip("there is no chromium here: make system installs it")
+    with ThreadPoolExecutor(1) as other:  # Playwright wants a thread of its own where another test has one open
+        seen, heights = other.submit(look, site).result()
+    files = {Path(unquote(urlsplit(address).path)) for address in seen}
+    assert not [path for path in files if not path.is_file()]  # a folder would be listed
+    assert files >= set(site.rglob("*.html")) - {site / "404.html"}
+    assert len(heights) >= 5
+    assert not [pair for pair in heights if pair[0] < 0.9 * pair[1]]  # without a font for formulas they do not grow
+
+
 def test_every_name_the_api_page_promises_is_on_it(site):
-    page, source = (site / "api" / "index.html").read_text(), (DOCS / "api.md").read_text()
+    page, source = (site / "api.html").read_text(), (DOCS / "api.md").read_text()
     assert "<blockquote>" not in page  # what >>> becomes if nobody puts a fence around it
     there = set(re.findall(r'id="([\w.]+)"', page))
     promised = re.findall(r"^::: ([\w.]+)(?:\n    options:\n      members: \[([\w, ]+)\])?", source, re.MULTILINE)
@@ -125,11 +169,16 @@ def test_braces_and_letters_of_formulas():
     spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
     formulas = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(formulas)
-    drawn = formulas.mathml(r"\exp\Bigl\{-\mathcal N_k \setminus \mathbb 1, \mathfrak R, \mathcal L\Bigr\}", True)
-    for sign in (">{<", ">}<", "𝒩", "𝟙", "ℜ", "ℒ"):
+    drawn = formulas.mathml(r"\exp\Bigl\{-\mathcal N_k \setminus \mathbb 1, \mathfrak R, \mathcal L\Bigr\}^2", True)
+    for sign in (">&#x0007B;<", ">&#x0007D;<", "𝒩", "𝟙", "ℜ", "ℒ"):
         assert sign in drawn
     assert "\\{" not in drawn
     assert "mathvariant" not in drawn
+    assert "size=" not in drawn  # braces grow with what is between them
+    assert "&#x0007D;</mo></mrow><mn>2</mn></msup>" in drawn  # and the power is that of the whole
+    for hat in (r"\hat P", r"\widehat{\mathfrak R}"):
+        assert '<mover accent="true">' in formulas.mathml(hat, False)
+        assert "&#x0005E;" not in formulas.mathml(hat, False)
 
 
 def measured(file: str, method: str, rounds: int) -> str:
@@ -151,6 +200,8 @@ def test_figures_of_the_pages_are_those_of_the_results():
         ("Vote", "vote"),
         ("Avg-stat", "average"),
         ("Ours", "Collegium"),
+        ("Learned fusion", "learned fusion"),
+        ("Stacking", "stacking"),
         ("VFL-JT", "joint training"),
         ("Central oracle", "one model"),
     ):

@@ -23,6 +23,7 @@ CLASSES = (3, 8)
 ROUNDS = 20
 SHOWN = (1, 2, 5, 20)
 NEXT = {
+    "collegium dashboard": "agents at work in a browser, item by item (needs collegium[dashboard])",
     "collegium compare --data digits --reps 2 --save scores": "every way to decide, side by side; keeps the scores",
     "collegium plan --scores scores/scores-0.npz --target-error 0.05": "the cheapest network for an error of about 5 %",
     "collegium certify scores/scores-0.npz ring:9": "what is guaranteed, beside what is measured",

@@ -1,19 +1,23 @@
-"""A summary small enough to keep: means with intervals as CSV, figures as PNG, the claims as a page."""
+"""A summary small enough to keep: means with intervals as CSV, figures as PNG, errors and claims as a page."""
 
 from __future__ import annotations
 
 import csv
+import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from collegium import machine
 from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Study, repetitions_of
+from collegium.lab.study import Options, Study, repetitions_of
 from collegium.lab.table import Table
 from collegium.measures import mean_interval
 
+_ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
 _KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
 
 
@@ -62,20 +66,87 @@ def _drawn(table: Table, study: Study) -> dict[str, Any]:
 
 
 def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
-    """Claims, then every study with its figures."""
-    claims = lab.claims([study.name for study in studies])
+    """How it was made, errors, claims, then every study with its figures."""
+    tables = {study: lab.table(study) for study in studies}
     lines = [
         "# Results",
         "",
         "Made by `collegium study summary` from a real run; pictures of items stay with the data.",
         "",
-        "## Claims",
+        f"Summed up on {_machine()}. These commands ask for the same N_0 and as many repetitions, and write this page:",
         "",
+        "```console",
+        *_commands(tables),
+        "```",
     ]
-    lines += ["| study | claim | verdict | evidence |", "|---|---|---|---|"]
+    errors = {study: _errors(table) for study, table in tables.items()}
+    if any(errors.values()):
+        lines += ["", "## Errors", "", _ERRORS]
+    for study, rows in errors.items():
+        if rows:
+            lines += ["", f"### {study.name}", "", *rows]
+    lines += ["", "## Claims", "", "| study | claim | verdict | evidence |", "|---|---|---|---|"]
+    claims = lab.claims([study.name for study in studies])
     lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
-    for study in studies:
-        table = lab.table(study)
+    for study, table in tables.items():
         lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {repetitions_of(table)}.", ""]
         lines += [f"![{name}]({name}.png)" for name in _drawn(table, study)]
     return "\n".join(lines) + "\n"
+
+
+def _machine() -> str:
+    known = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {})
+    memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory" if known else ""
+    numbers = machine.versions(("collegium", "numpy", "scipy", "scikit-learn", "torch", "numba", "pandas"))
+    packages = ", ".join(f"{name} {number}" for name, number in numbers.items())
+    return f"{platform.machine()}, cores: {machine.cores()}{memory}, {platform.system()}; Python {platform.python_version()}, {packages}"
+
+
+def _commands(tables: dict[Study, Table]) -> list[str]:
+    """Studies that are asked for in the same way come in one command."""
+    together: dict[str, list[str]] = {}
+    for study, table in tables.items():
+        together.setdefault(_asked(study, table), []).append(study.name)
+    lines = [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
+    return [*lines, "collegium study summary docs/results --out results"]
+
+
+def _asked(study: Study, table: Table) -> str:
+    """The options that give these sizes and repetitions: as few as will do."""
+    found = {(int(n0), int(r)) for n0, r in zip(table["n0"], table["repetition"], strict=True) if n0}
+    if not found or not study.jobs(Options()):
+        return ""
+    sizes = tuple(sorted({n0 for n0, _ in found}))
+    words = f" --n0 {','.join(map(str, sizes))}"
+    for options, asked in ((Options(), ""), (Options(n0=sizes), words)):
+        if {(job.n0, job.repetition) for job in study.jobs(options)} == found:
+            return asked
+    return f"{words} --reps {1 + max(r for _, r in found)}"
+
+
+def _errors(table: Table) -> list[str]:
+    """A row per method, a column per N_0; a cell with fewer repetitions than its column says how many it has."""
+    whole = table[(table["quantity"] == "error") & (table["agent"] < 0) & (table["round"] < 0)]
+    if not len(whole):
+        return []
+    counts = whole.groupby("n0")["repetition"].nunique()
+    lines = [
+        "| method | "
+        + " | ".join(f"N_0 = {n0}, {count} repetition{'s' * (count != 1)}" for n0, count in counts.items())
+        + " |"
+    ]
+    lines += ["|---|" + "---|" * len(counts)]
+    for method, part in whole.groupby("method", sort=False):
+        cells = []
+        for n0, count in counts.items():
+            values = part.loc[part["n0"] == n0, "value"].to_numpy()
+            cells.append(_cell(100 * values) + (f" ({len(values)})" if 0 < len(values) < count else ""))
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(values: Any) -> str:
+    if not len(values):
+        return "–"
+    mean, half = mean_interval(values)
+    return f"{mean:.1f}" if half != half else f"{mean:.1f} ± {half:.1f}"
