@@ -29,7 +29,7 @@ demo: $(STAMP) ## install, then nine classifiers decide together on handwritten 
 	$(BIN)/collegium demo
 
 test: $(STAMP) $(BLENDER) ## every test; fetches Blender (400 MB) once, to test rendering with it
-	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) $(BIN)/pytest
+	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) $(BIN)/pytest -n 2 --dist worksteal
 
 $(BLENDER): src/collegium/data/environment.py | $(STAMP)
 	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender && touch $@
