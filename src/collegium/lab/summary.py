@@ -99,7 +99,8 @@ def _machine() -> str:
     memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory" if known else ""
     numbers = machine.versions(("collegium", "numpy", "scipy", "scikit-learn", "torch", "numba", "pandas"))
     packages = ", ".join(f"{name} {number}" for name, number in numbers.items())
-    return f"{platform.machine()}, cores: {machine.cores()}{memory}, {platform.system()}; Python {platform.python_version()}, {packages}"
+    here = f"{platform.machine()}, cores: {machine.cores()}{memory}, {platform.system()}"
+    return f"{here}; Python {platform.python_version()}, {packages}"
 
 
 def _commands(tables: dict[Study, Table]) -> list[str]:
