@@ -353,6 +353,8 @@ def test_the_last_picture_is_that_of_the_last_round(page):
     until(page, "document.querySelector('#play').textContent.includes('Replay')")
     page.wait_for_timeout(100)
     ended = page.evaluate("document.querySelector('#links').toDataURL()")
+    page.locator("#round").fill("19")
+    until(page, "document.querySelector('#play').textContent.includes('Play')")
     end(page)
     page.wait_for_timeout(100)
     assert page.evaluate("document.querySelector('#links').toDataURL()") == ended
