@@ -53,9 +53,20 @@ class Dashboard:
 def until(page: Any, condition: str, argument: Any = None) -> None:
     """Wait until an expression is true in the page; Playwright's own way needs eval, which the page forbids."""
     end = time.monotonic() + 20
-    while not page.evaluate(f"argument => {condition}", argument):
+    while not _is_true(page, condition, argument):
         assert time.monotonic() < end, f"never came true: {condition} {argument}"
         page.wait_for_timeout(30)
+
+
+def _is_true(page: Any, condition: str, argument: Any) -> bool:
+    from playwright.sync_api import Error
+
+    try:
+        return bool(page.evaluate(f"argument => {condition}", argument))
+    except Error as problem:
+        if "navigation" not in str(problem):
+            raise
+        return False  # the page is being loaded anew
 
 
 @contextlib.contextmanager

@@ -32,6 +32,9 @@ def page(opened, digits):
     return page
 
 
+TABLE = "[...document.querySelectorAll('#agents tbody td:nth-child(3)')].map(c => c.textContent).join()"
+
+
 def written(value):
     return f"{'−' if value < 0 else '+'}{abs(value):.3f}"
 
@@ -59,11 +62,7 @@ def end(page):
 def expect(page, run, i, t=-1):
     """The table shows a run's item after a round."""
     wanted = [written(value) for value in run.statistics[t, i]]
-    until(
-        page,
-        "[...document.querySelectorAll('#agents tbody td:nth-child(3)')].map(c => c.textContent).join() === argument",
-        ",".join(wanted),
-    )
+    until(page, f"{TABLE} === argument", ",".join(wanted))
 
 
 def answered(page, control):
@@ -139,8 +138,10 @@ def test_the_round_of_the_scrubber_is_the_one_shown(page, scores):
 def test_items(page, scores, y):
     run = collaborate(scores, GRID)
     end(page)
+    before = ",".join(statistics(page))
     page.fill("#item", "5")
     page.keyboard.press("Enter")
+    until(page, f"{TABLE} !== argument", before)
     end(page)
     expect(page, run, 5)
     page.click("#next")
