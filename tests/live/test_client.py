@@ -178,6 +178,8 @@ def test_readiness_is_waited_for():
     with in_memory(PAIR) as agents, served(agents[0]) as server, Client(server.url) as client:
         assert client.ready()
         agents[1].stop()
+        while agents[0].why_not_ready() is None:  # it has not heard of that yet
+            time.sleep(0.01)
         assert not client.ready(0.3)
     assert not client.ready(0.1)
     with socket.socket() as free:
