@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Labelled, read_labelled
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.tables import check_writable
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 def certify(
     scores: Annotated[Path, typer.Argument(help=SCORES_HELP)],
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
-    policy: Annotated[
-        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
-    ] = None,
+    policy: PolicyName = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
     classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
     rounds: Annotated[

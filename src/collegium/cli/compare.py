@@ -15,7 +15,7 @@ from collegium import fusion, policy, topology
 from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.complete import among
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_policy
+from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_policy
 from collegium.cli.tables import check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
@@ -50,9 +50,7 @@ def compare(
             autocompletion=complete_network,
         ),
     ] = None,
-    weighing: Annotated[
-        str | None, typer.Option("--policy", metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
-    ] = None,
+    weighing: PolicyName = None,
     rounds: Annotated[int, typer.Option(min=0, help="Communication rounds.")] = 20,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B,…", help="Only these, such as ours,avg-stat,vfl-jt; all by default.")

@@ -9,9 +9,9 @@ import typer
 
 from collegium.cli.complete import among
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
-from collegium.cli.tables import _ENDINGS, _ITEM_NAMES, _LABEL_NAMES, read_scores, read_table
+from collegium.cli.tables import ENDINGS, read_scores
 from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
 from collegium.labels import to_signs
@@ -41,9 +41,7 @@ def dashboard(
         str | None,
         typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a grid.", autocompletion=complete_network),
     ] = None,
-    policy: Annotated[
-        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
-    ] = None,
+    policy: PolicyName = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,
@@ -109,8 +107,7 @@ def _recorded(
     dataset = None if data is None else _test_items(data, root)
     if scores is not None:
         table = read_scores(scores, labels)
-        values, names, y, title = table.values, table.items, None, scores.name
-        agents = _columns(scores, labels)
+        values, names, agents, y, title = table.values, table.items, table.agents, None, scores.name
         if table.labels is not None and len(table.labels):
             chosen = read_classes(classes, table.labels)
             y = to_signs(table.labels, len(values), chosen)
@@ -121,7 +118,7 @@ def _recorded(
     elif record is not None:
         from collegium.agents import Scores
 
-        if record.suffix.lower() in _ENDINGS:
+        if record.suffix.lower() in ENDINGS:
             raise InputFileError(f"{record} is no score record (.npz); for a table: --scores {record}")
         kept = Scores.load(record)
         values, y, agents, shown = kept.statistics("test"), kept.y_test, kept.agent_names, kept.class_names
@@ -162,8 +159,10 @@ def _talk(
 
 def _grid(K: int) -> str:
     """The squarest grid; a ring if there is none."""
-    rows = next(r for r in range(int(K**0.5), 0, -1) if K % r == 0) if K else 1
-    return f"grid:{rows}x{K // rows}" if rows > 1 else f"ring:{K}"
+    from collegium.topology.deterministic import squarest
+
+    rows, columns = squarest(K)
+    return f"grid:{rows}x{columns}" if rows > 1 else f"ring:{K}"
 
 
 def _digits() -> tuple[Any, "Dataset"]:
@@ -194,14 +193,6 @@ def _test_items(data: str, root: Path | None) -> "Dataset":
     except DataError as problem:  # elsewhere --data is the folder
         raise DataError(str(problem).replace("with --data", "with --root")) from None
     return test
-
-
-def _columns(path: Path, labels: str | None) -> tuple[str, ...]:
-    """What the columns of scores are called, if they have names: `read_scores` takes the others out in this order."""
-    table = read_table(path)
-    for others in (_ITEM_NAMES, (labels.lower(),) if labels else (), _LABEL_NAMES):
-        _, table = table.pop(others)
-    return tuple(table.names or ())
 
 
 def _views(dataset: "Dataset", K: int) -> "Views":

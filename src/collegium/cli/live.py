@@ -1,7 +1,6 @@
 """`collegium live`: agents as processes that talk over a real network."""
 
 import json
-import math
 import os
 import re
 import sys
@@ -17,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.networks import FAMILIES, NETWORK_HELP, POLICY_HELP, read_network_or_policy
+from collegium.cli.networks import FAMILIES, NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, InputFileError, PolicyError
 
@@ -54,13 +53,14 @@ def init(
         typer.Option(
             metavar="NETWORK",
             help=f"{NETWORK_HELP} ring, grid and others alone take the team's size. The team's own if left out.",
+            autocompletion=complete_network,
         ),
     ] = None,
     trust: Annotated[
         str | None,
         typer.Option(metavar="TYPE,…", help="Types in the team's files to load although skops does not know them."),
     ] = None,
-    policy: Annotated[str | None, typer.Option(help=POLICY_HELP)] = None,
+    policy: PolicyName = None,
     hosts: Annotated[
         str, typer.Option(metavar="HOST,…", help="One for each agent, or fewer, used in turn.")
     ] = "127.0.0.1",
@@ -318,8 +318,9 @@ def _sized(written: str, team: "Team | None") -> str:
     K = len(team.agents)
     if "x" not in FAMILIES[written][1]:
         return f"{written}:{K}"
-    rows = next(r for r in range(math.isqrt(K), 0, -1) if K % r == 0)
-    return f"{written}:{rows}x{K // rows}"
+    from collegium.topology.deterministic import squarest
+
+    return "{}:{}x{}".format(written, *squarest(K))
 
 
 def _agents(count: int) -> str:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_policy
+from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_policy
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import InputFileError, PolicyError
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def network(
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
-    policy: Annotated[
-        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
-    ] = None,
+    policy: PolicyName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the network (PNG, PDF or SVG).")] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,

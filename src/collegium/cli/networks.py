@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from collegium.cli.complete import among
 from collegium.errors import CollegiumError, GraphError, InputFileError, PolicyError
@@ -35,9 +37,16 @@ NETWORK_HELP = (
     "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file: the matrix A, or a network "
     "from collegium plan."
 )
-POLICY_HELP = f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform)."
 complete_network = among(*(example for _, example in FAMILIES.values()))
-complete_policy = among(*POLICIES)
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="RULE",
+        help=f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform).",
+        autocompletion=among(*POLICIES),
+    ),
+]
 
 
 def read_policy(written: str, rule: str | None) -> Policy:

@@ -14,7 +14,7 @@ from rich.table import Table
 from collegium.cli import compiled
 from collegium.cli.complete import among
 from collegium.cli.labelled import read_classes
-from collegium.cli.networks import NETWORK_HELP, POLICY_HELP, complete_network, complete_policy, read_network_or_policy
+from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
@@ -29,9 +29,7 @@ MAILBOXES = {"hold-last": "HoldLast", "renormalise": "Renormalise"}
 def simulate(
     scores: Annotated[Path, typer.Argument(help="Scores, a row per item and a column per agent: CSV, NPY or Parquet.")],
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
-    policy: Annotated[
-        str | None, typer.Option(metavar="RULE", help=POLICY_HELP, autocompletion=complete_policy)
-    ] = None,
+    policy: PolicyName = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
     rule: RuleName = None,
     bits: Bits = None,

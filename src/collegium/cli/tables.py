@@ -15,7 +15,7 @@ from collegium.errors import BackendError, InputFileError
 _ITEM_NAMES = ("item", "id")
 _LABEL_NAMES = ("label", "y")
 _PARQUET = "Parquet files need an extra: pip install 'collegium[tables]'"
-_ENDINGS = (".csv", ".npy", ".parquet")
+ENDINGS = (".csv", ".npy", ".parquet")
 
 
 class Table(NamedTuple):
@@ -39,6 +39,8 @@ class Scores(NamedTuple):
     values: NDArray[np.float64]
     labels: NDArray[Any] | None
     items: list[Any] | None
+    agents: tuple[str, ...]
+    """What the columns are called; empty where they have no names."""
 
 
 def read_scores(path: Path, labels: str | None) -> Scores:
@@ -56,7 +58,12 @@ def read_scores(path: Path, labels: str | None) -> Scores:
     own, table = table.pop(_LABEL_NAMES)
     if labels is not None and chosen is None:
         chosen = _labels_from_file(Path(labels), table, items)
-    return Scores(_numbers(table), own if labels is None else chosen, None if items is None else items.tolist())
+    return Scores(
+        _numbers(table),
+        own if labels is None else chosen,
+        None if items is None else items.tolist(),
+        tuple(table.names or ()),
+    )
 
 
 def _labels_from_file(path: Path, scores: Table, items: NDArray[Any] | None) -> NDArray[Any]:
@@ -103,12 +110,12 @@ def read_matrix(path: Path) -> Any:
 
 def read_table(path: Path) -> Table:
     """A table from a CSV (with or without a header), NPY or Parquet file."""
-    readers = dict(zip(_ENDINGS, (_read_csv, _read_npy, _read_parquet), strict=True))
+    readers = dict(zip(ENDINGS, (_read_csv, _read_npy, _read_parquet), strict=True))
     if not path.is_file():
         raise InputFileError(f"{path}: {'not a file, but a folder' if path.is_dir() else 'no such file'}")
     if path.suffix.lower() not in readers:
         raise InputFileError(
-            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(_ENDINGS)}"
+            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(ENDINGS)}"
         )
     try:
         return readers[path.suffix.lower()](path)
@@ -174,7 +181,7 @@ def _read_parquet(path: Path) -> Table:
     return Table(names, [column.to_numpy() for column in table.columns], path)
 
 
-def check_output(path: Path | None, endings: tuple[str, ...] = _ENDINGS) -> None:
+def check_output(path: Path | None, endings: tuple[str, ...] = ENDINGS) -> None:
     """Refuse a file name that could not be written later, before any work is done."""
     if path is not None and path.suffix.lower() not in endings:
         raise InputFileError(f"cannot write {path}: the name must end in {', '.join(endings)}")

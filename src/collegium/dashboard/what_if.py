@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -19,6 +18,7 @@ from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Quantised, Rule, SocialLearning
 from collegium.randomness import Draws
 from collegium.topology import Graph
+from collegium.topology.deterministic import squarest
 
 Doubles = NDArray[np.float64]
 MOST_AGENTS, MOST_ROUNDS = 64, 200
@@ -88,13 +88,13 @@ class World:
 
 def topologies(K: int) -> dict[str, Graph]:
     """The networks of K agents that may be chosen, by name."""
-    rows = next(r for r in range(math.isqrt(K), 0, -1) if K % r == 0)
+    rows, columns = squarest(K)
     wanted: dict[str, Callable[[], Graph]] = {
         "ring": lambda: topology.ring(K),
         "path": lambda: topology.path(K),
         "star": lambda: topology.star(K),
-        f"grid {rows}×{K // rows}": lambda: topology.grid(rows, K // rows),
-        f"torus {rows}×{K // rows}": lambda: topology.torus(rows, K // rows),
+        f"grid {rows}×{columns}": lambda: topology.grid(rows, columns),
+        f"torus {rows}×{columns}": lambda: topology.torus(rows, columns),
         "complete": lambda: topology.complete(K),
         "random, directed": lambda: topology.erdos_renyi(K, links=min(8 * K // 3, K * (K - 1)), seed=7),
         "small world": lambda: topology.small_world(K, neighbours=4, rewire=0.2, seed=1),

@@ -1,5 +1,7 @@
 """The regular families: ring, path, star, grid, torus, complete. All undirected, all with self-loops."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +54,16 @@ def grid(rows: int, columns: int) -> Graph:
     Graph(12 agents, 34 links, undirected, strongly connected)
     """
     return _lattice(rows, columns, wrap=False)
+
+
+def squarest(K: int) -> tuple[int, int]:
+    """Rows and columns of the most square grid of K agents.
+
+    >>> squarest(12), squarest(7)
+    ((3, 4), (1, 7))
+    """
+    rows = next((r for r in range(math.isqrt(K), 0, -1) if K % r == 0), 1)
+    return rows, K // rows
 
 
 def torus(rows: int, columns: int) -> Graph:
