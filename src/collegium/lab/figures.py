@@ -36,7 +36,8 @@ def _by_repetition(table: Table, x: str) -> Table:
 
 def _keep_means_in_view(axes: Any) -> None:
     """Limits by the curves, not by intervals that few repetitions make wide."""
-    curves = [container.lines[0] for container in axes.containers]
+    caps = {cap for container in axes.containers for cap in container.lines[1]}
+    curves = [line for line in axes.lines if line not in caps]
     heights = [y for line in curves for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
     if heights:
         low, high = min(heights), max(heights)

@@ -57,7 +57,11 @@ class CommunicationCost(Study):
         log_sizes(axes, training.index)
         axes.set_yscale("log")
         finish(
-            axes, "N_0", "items", f"items decided ({SHOWN} rounds) before ours has sent as much as VFL-JT", legend=False
+            axes,
+            "$N_0$",
+            "items",
+            f"items decided ({SHOWN} rounds) before ours has sent as much as VFL-JT",
+            legend=False,
         )
         return {self.name: figure}
 

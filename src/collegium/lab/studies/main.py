@@ -85,20 +85,22 @@ class MainStudy(Study):
         left.axhline(0, color="black", linewidth=0.6)
         errors = table[table["quantity"] == "error"]
         for i, name in enumerate(dict.fromkeys(errors["method"])):
-            curve(middle, errors[errors["method"] == name], "n0", name, i, 100, linestyle="--" if i > 9 else "-")
+            more = {"linewidth": 2.6, "zorder": 3} if name == "Ours" else {"linestyle": "--" if i > 9 else "-"}
+            curve(middle, errors[errors["method"] == name], "n0", name, i, 100, **more)
         for axes in (left, middle):
             log_sizes(axes, table["n0"].unique())
-        finish(left, "N_0", "mean of the aggregate", "(a) decision margin")
-        finish(middle, "N_0", "error (%)", "(b) probability of error")
+        finish(left, "$N_0$", "mean of the aggregate", "(a) decision margin")
+        finish(middle, "$N_0$", "error (%)", "(b) probability of error")
         largest = table["n0"].max()
         rounds = table[(table["quantity"] == "error by round") & (table["n0"] == largest)]
-        for _, part in rounds.groupby("agent"):
+        for agent, part in rounds.groupby("agent"):
             by_round = 100 * part.groupby("round")["value"].mean()
-            right.plot(by_round.index, by_round, color="#7F7F7F", linewidth=0.7)
-            right.axhline(by_round.iloc[0], color="#7F7F7F", linewidth=0.4, linestyle="--", alpha=0.5)
+            together, alone = ("one agent", "one agent alone") if agent == 0 else (None, None)
+            right.plot(by_round.index, by_round, color="#7F7F7F", linewidth=0.7, label=together)
+            right.axhline(by_round.iloc[0], color="#7F7F7F", linewidth=0.6, linestyle=":", label=alone)
         curve(right, rounds, "round", "mean of agents", 0, 100)
         whole_numbers(right)
-        finish(right, "communication round", "error (%)", f"(c) error against rounds, N_0 = {largest:,}")
+        finish(right, "communication round", "error (%)", f"(c) error against rounds, $N_0$ = {largest:,}")
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:

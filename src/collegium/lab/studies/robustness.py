@@ -62,7 +62,8 @@ class Robustness(FullModelNet):
                 curve(axes, part[part["method"] == name], "x", name.partition(", ")[2], i, 100)
             axes.axhline(0, color="black", linewidth=0.6)
             whole_numbers(axes)
-            finish(axes, "corrupted agents", "excess error (points)", family)
+            silent = "" if family == "noise" else " (if all fall silent, all are wrong)"
+            finish(axes, "corrupted agents", "excess error (points)", family + silent)
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:

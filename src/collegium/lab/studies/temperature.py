@@ -31,7 +31,7 @@ class _Calibrated(MainStudy):
         curve(axes, spread, "n0", "spread over agents", 0)
         axes.axhline(1, color="black", linewidth=0.6, linestyle=":")
         log_sizes(axes, table["n0"].unique())
-        finish(axes, "N_0", "temperature", "fitted temperatures")
+        finish(axes, "$N_0$", "temperature", "fitted temperatures")
         return super().draw(table) | {f"{self.name}-diagnostics": figure}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
