@@ -18,6 +18,7 @@ td:first-child { white-space: nowrap; } pre { overflow-x: auto; background: var(
 td.number { text-align: right; font-variant-numeric: tabular-nums; } details { margin: .5rem 0 1.5rem; }
 summary { cursor: pointer; } .wide { overflow-x: auto; } .holds { color: var(--good); font-weight: 600; }
 .fails { color: var(--bad); font-weight: 600; } .open { color: var(--open); font-weight: 600; }
+.claim { min-width: 20rem; }
 """
 
 

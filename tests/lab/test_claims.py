@@ -20,8 +20,19 @@ def test_verdicts_follow_the_interval():
 
 
 def test_the_evidence_has_the_numbers():
-    assert above([1.0, 2.0, 3.0])[1] == "2 ± 2.5 over 3 repetitions"
-    assert below([-1.0, -2.0, -3.0])[1] == "-2 ± 2.5 over 3 repetitions"
+    assert above([1.0, 2.0, 3.0]).evidence == "2.0 ± 2.5 over 3 repetitions"
+    assert below([-1.0, -2.0, -3.0]).evidence == "-2.0 ± 2.5 over 3 repetitions"
+    assert above([100.0, 200.0, 300.0]).evidence == "200 ± 248 over 3 repetitions"
+    assert within([0.001, 0.002, 0.003], 0.01).evidence == "0.0020 ± 0.0025 over 3 repetitions, asked for ±0.01"
+    assert above([3.0, 3.0]).evidence == "3 ± 0 over 2 repetitions"
+    assert above([3.0]).evidence == "3 in one repetition"
+
+
+def test_what_all_parts_rest_on_is_said_once():
+    three, two = above([1.0, 2.0, 3.0]), above([1.0, 1.0])
+    assert all_of([("a", three), ("b", three)]).evidence == "a: 2.0 ± 2.5; b: 2.0 ± 2.5; each over 3 repetitions"
+    assert all_of([("a", three), ("b", two)]).evidence == "a: 2.0 ± 2.5 over 3 repetitions; b: 1 ± 0 over 2 repetitions"
+    assert all_of([("a", three)]).evidence == "a: 2.0 ± 2.5 over 3 repetitions"
 
 
 @pytest.mark.parametrize("values", [[], [5.0], [np.nan]])

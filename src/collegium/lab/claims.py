@@ -25,9 +25,16 @@ class Finding(NamedTuple):
     """What numbers say of a statement."""
 
     verdict: Verdict
-    evidence: str
+    numbers: str
     against: float
     """How likely numbers as bad for the statement as these would be if it were just about true: a one-sided p-value."""
+    basis: str = ""
+    """What the numbers rest on; said once where it is the same for all parts of a claim."""
+
+    @property
+    def evidence(self) -> str:
+        """In one line, for people."""
+        return f"{self.numbers} {self.basis}".rstrip()
 
 
 _TAIL = 0.025
@@ -49,7 +56,7 @@ def _compared(values: ArrayLike, limit: float, sign: int) -> Finding:
     if not np.isfinite(error):
         return _open(x)
     against = _tail(sign * (mean - limit), error, len(x))
-    return Finding(_verdict(1 - against, against), f"{_shown(mean, error, len(x))} over {len(x)} repetitions", against)
+    return Finding(_verdict(1 - against, against), _shown(mean, error, len(x)), against, f"over {len(x)} repetitions")
 
 
 def within(values: ArrayLike, margin: float) -> Finding:
@@ -58,8 +65,8 @@ def within(values: ArrayLike, margin: float) -> Finding:
     if not np.isfinite(error):
         return _open(x)
     against = _tail(margin - abs(mean), error, len(x))
-    evidence = f"{_shown(mean, error, len(x))} over {len(x)} repetitions, asked for ±{margin:g}"
-    return Finding(_verdict(1 - against, against), evidence, against)
+    basis = f"over {len(x)} repetitions, asked for ±{margin:g}"
+    return Finding(_verdict(1 - against, against), _shown(mean, error, len(x)), against, basis)
 
 
 def all_of(parts: Sequence[tuple[str, Finding]]) -> Finding:
@@ -68,12 +75,16 @@ def all_of(parts: Sequence[tuple[str, Finding]]) -> Finding:
     Among many parts one looks bad by chance, so that to fail takes evidence as many times as strong (Bonferroni);
     to hold takes no more than that each does.
     """
-    evidence = "; ".join(f"{name}: {found.evidence}" for name, found in parts)
+    bases = {found.basis for _, found in parts}
+    if len(parts) > 1 and len(bases) == 1 and all(bases):
+        numbers, basis = "; ".join(f"{name}: {found.numbers}" for name, found in parts) + ";", f"each {bases.pop()}"
+    else:
+        numbers, basis = "; ".join(f"{name}: {found.evidence}" for name, found in parts), ""
     against = min([1.0, *(len(parts) * found.against for _, found in parts)])
     if against < _TAIL:
-        return Finding("does not hold", evidence, against)
+        return Finding("does not hold", numbers, against, basis)
     holds = bool(parts) and all(found.verdict == "holds" for _, found in parts)
-    return Finding("holds" if holds else "undecided", evidence, against)
+    return Finding("holds" if holds else "undecided", numbers, against, basis)
 
 
 def exactly(true: bool, evidence: str) -> Finding:
@@ -90,7 +101,12 @@ def _mean(values: ArrayLike) -> tuple[NDArray[np.float64], float, float]:
 
 
 def _shown(mean: float, error: float, n: int) -> str:
-    return f"{mean:.4g} ± {stdtrit(n - 1, 1 - _TAIL) * error:.2g}"
+    """The mean to as many decimals as two figures of its interval have."""
+    half = stdtrit(n - 1, 1 - _TAIL) * error
+    if half == 0:
+        return f"{mean:.4g} ± 0"
+    decimals = max(0, 1 - int(np.floor(np.log10(half))))
+    return f"{mean:.{decimals}f} ± {half:.{decimals}f}"
 
 
 def _open(x: NDArray[np.float64]) -> Finding:

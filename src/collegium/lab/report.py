@@ -83,7 +83,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     rows = (
         [
             page.cell(one.study),
-            page.cell(one.claim),
+            page.cell(one.claim, "claim"),
             page.cell(one.verdict, _CLASSES[one.verdict]),
             page.cell(one.evidence),
         ]

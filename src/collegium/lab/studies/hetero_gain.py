@@ -73,10 +73,10 @@ class HeteroGain(Study):
         ]
         sure = sum(found.verdict == "holds" for _, found in cells)
         means = table.groupby(["method", "agent"])["value"].mean()
-        evidence = f"{sure} of {len(cells)} surely; mean gains from {means.min():.2f} to {means.max():.2f} %"
+        numbers = f"{sure} of {len(cells)} surely; mean gains from {means.min():.2f} to {means.max():.2f} %"
         said = [
             ("collaboration helps all three families", all_of(by_family)),
-            ("it helps each family at all nine places", all_of(cells)._replace(evidence=evidence)),
+            ("it helps each family at all nine places", all_of(cells)._replace(numbers=numbers, basis="")),
         ]
         return self._claims(said)
 
