@@ -70,6 +70,8 @@ def test_live_equals_simulated(rule: protocol.Rule, network: str) -> None:
 
 
 QUICK = Deadlines(longest=10.0, least=0.1, view=10.0)
+PATIENT = Deadlines(longest=10.0, least=0.5, view=10.0)
+"""Where nobody may be given up on, whatever pauses a busy machine makes."""
 
 
 def faulty(**faults: float) -> Callable[[Transport, int], Transport]:
@@ -91,7 +93,7 @@ def test_what_is_lost_is_asked_for(rule: protocol.Rule, faults: dict[str, float]
     """Doubled, overtaken and lost frames change no number as long as everybody lives."""
     over = NETWORKS["grid"]
     scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))
-    with in_memory(over, faulty(**faults), rule=rule, rounds=8, seed=5, deadlines=QUICK) as agents:
+    with in_memory(over, faulty(**faults), rule=rule, rounds=8, seed=5, deadlines=PATIENT) as agents:
         live = decide(agents, scores)
         assert sum(agent.status()["items"]["with_missing"] for agent in agents) == 0
     np.testing.assert_array_equal(live, collaborate(scores, over, 8, rule, rng=5).statistics)
