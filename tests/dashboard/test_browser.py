@@ -355,8 +355,7 @@ def test_the_last_picture_is_that_of_the_last_round(page):
     page.click("#play")
     until(page, "document.querySelector('#play').textContent.includes('Pause')")
     until(page, "document.querySelector('#play').textContent.includes('Replay')")
-    page.wait_for_timeout(100)
-    assert page.evaluate(picture) == rest
+    until(page, f"{picture} === argument", rest)
 
 
 def test_keys_after_a_click(page, scores):
@@ -377,8 +376,7 @@ def test_keys_after_a_click(page, scores):
     until(page, f"document.querySelector('#item').value == {opening(scores) + 5}")
     page.fill("#item", "")
     page.keyboard.press("Enter")
-    page.wait_for_timeout(300)
-    assert page.input_value("#item") == str(opening(scores) + 5)
+    until(page, f"document.querySelector('#item').value == {opening(scores) + 5}")
 
 
 def test_zero_is_no_opinion(page):

@@ -111,12 +111,12 @@ def test_garbage_is_counted_and_harmless() -> None:
 
 def test_a_dead_neighbour_is_named_and_left_out() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=4, deadlines=QUICK) as agents:
+    with in_memory(over, rounds=4, deadlines=PATIENT) as agents:
         agents[2].stop()
         begun = time.monotonic()
         a, b = (agents[k].submit(["x"], np.array([1.0 - 3.0 * k]), trace=True) for k in (0, 1))
         (first,), (second,) = a.result(10), b.result(10)
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < PATIENT.longest / 2  # it said that it goes: nobody waits
     assert first.missed == second.missed == ["agent-2"]
     assert first.heard == ["agent-1"]
     assert first.view == "given"
@@ -126,7 +126,7 @@ def test_a_dead_neighbour_is_named_and_left_out() -> None:
 
 def test_an_agent_without_a_view_takes_part_from_zero_and_says_so() -> None:
     over = policy.uniform(topology.complete(3))
-    deadlines = Deadlines(longest=3.0, least=0.05, view=0.3)
+    deadlines = Deadlines(longest=10.0, least=0.5, view=0.3)
     with in_memory(over, rounds=4, deadlines=deadlines) as agents:
         futures = [agents[k].submit(["x"], np.array([3.0])) for k in (0, 1)]
         (first,) = futures[0].result(10)
@@ -157,7 +157,7 @@ def test_only_those_next_to_a_silent_one_do_without_it() -> None:
     """Whoever waits for somebody who waits for it is patient enough."""
     over = policy.uniform(topology.ring(7))
     silent = threading.Event()
-    deadlines = Deadlines(longest=2.0, least=0.1, view=1.0)
+    deadlines = Deadlines(longest=4.0, least=0.25, view=1.0)
     with in_memory(over, falling_silent(0, silent), rounds=10, deadlines=deadlines) as agents:
         decide(agents, np.ones((1, 7)), ["warm"])
         silent.set()
@@ -171,7 +171,7 @@ def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
     over = policy.uniform(topology.complete(3))
     deaf = threading.Event()
     with in_memory(
-        over, falling_silent(2, deaf), rounds=4, deadlines=Deadlines(longest=30.0, least=0.1, view=5.0)
+        over, falling_silent(2, deaf), rounds=4, deadlines=Deadlines(longest=30.0, least=0.25, view=5.0)
     ) as agents:
         warm = [agent.submit(["warm"], np.array([1.0])) for agent in agents]
         assert all(future.result(10)[0].missed == [] for future in warm)
@@ -179,11 +179,12 @@ def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
         begun = time.monotonic()
         futures = [agent.submit(["x"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
-        assert time.monotonic() - begun < 5.0  # a few deadlines of a neighbour that used to be quick, not the longest
+        waited = time.monotonic() - begun
+        assert waited < 10.0  # a few deadlines of a neighbour that used to be quick, not the longest
         begun = time.monotonic()
         futures = [agent.submit(["y"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
-        assert time.monotonic() - begun < 0.3  # known by now: nobody waits
+        assert time.monotonic() - begun < waited / 2  # known by now: nobody waits
         assert agents[0].status()["neighbours"][1]["state"] == "silent"
         deaf.clear()
         futures = [agents[2].submit(["z"], np.array([1.0]))]
@@ -360,7 +361,7 @@ def test_who_looks_on_sees_what_came_last_round_by_round() -> None:
 
 def test_views_are_waited_for_by_all_together_and_not_one_hop_after_the_other() -> None:
     over = NETWORKS["ring"]
-    deadlines = Deadlines(longest=20.0, least=0.1, view=1.0)
+    deadlines = Deadlines(longest=20.0, least=0.25, view=1.0)
     with in_memory(over, rounds=3, deadlines=deadlines) as agents:
         decide(agents, np.ones((1, 12)), ["warm"])
         begun = time.monotonic()
@@ -368,7 +369,7 @@ def test_views_are_waited_for_by_all_together_and_not_one_hop_after_the_other() 
         while (far := agents[6].result("x")) is None:
             time.sleep(0.01)
         seconds = time.monotonic() - begun
-    assert seconds < 3.0  # six hops, each with a wait of its own, would be six seconds
+    assert seconds < 5.0  # six hops, each with a wait of its own, would be six seconds
     assert (far.view, far.missed, first.view, first.missed) == ("missing", [], "given", [])
 
 

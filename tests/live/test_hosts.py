@@ -25,7 +25,7 @@ SIX = policy.uniform(topology.ring(6))
 def on_hosts(folder: Path, hosts: Hosts) -> Iterator[list[Member]]:
     """A ring of six agents on as many hosts; users come in by a door of their own, with the token."""
     addresses = [hosts.address(k) for k in range(6)]
-    create(folder, SIX, None, Wishes(addresses, 20, deadlines=Deadlines(longest=2.0, least=0.3, view=4.0)))
+    create(folder, SIX, None, Wishes(addresses, 20, deadlines=Deadlines(longest=5.0, least=0.5, view=5.0)))
     processes = []
     try:
         for k in range(6):

@@ -44,7 +44,7 @@ def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
     """2 000 items; every survivor answers each, and says what it did without; the dead one comes back."""
     n, dead = 2000, 4  # the middle of the grid: a neighbour of four
     scores = np.random.default_rng(2).normal(size=(n, 9))
-    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=3.0, least=0.5, view=3.0)) as network:
+    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=6.0, least=0.5, view=6.0)) as network:
         survivors = [k for k in range(9) if k != dead]
 
         def kill_soon() -> None:
@@ -83,7 +83,7 @@ def _try(network: list[Member], scores: np.ndarray, k: int) -> None:
 
 def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: Path) -> None:
     scores = np.random.default_rng(3).normal(size=(200, 9))
-    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=2.0, least=0.25, view=2.0)) as network:
+    with running(tmp_path / "net", NINE, deadlines=Deadlines(longest=6.0, least=0.5, view=6.0)) as network:
         ask_all(network, scores, names=range(1000, 1200))  # everybody's pace is known
         stopped = int(network[4].pid or 0)
         os.kill(stopped, signal.SIGSTOP)
@@ -97,8 +97,8 @@ def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: 
         finally:
             os.kill(stopped, signal.SIGCONT)
         assert all(one.missed == ["agent-4"] for one in answers[1])
-        assert first < 12.0  # it is given up once, within a few deadlines
-        assert second < 2.0  # and then no longer waited for
+        assert first < 20.0  # it is given up once, within a few deadlines
+        assert second < 3.0  # and then no longer waited for
         wait_for(lambda: neighbour(network[1], "agent-4")["state"] != "silent")
         wait_for(lambda: status(network[4])["items"]["in_hand"] == 0)
         again = ask_all(network, scores, names=range(2000, 2200))
@@ -118,7 +118,8 @@ def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: 
 )
 def test_lost_doubled_reordered_and_late_frames(faults: config.Fault, exact: bool, tmp_path: Path) -> None:
     scores = np.random.default_rng(4).normal(size=(200, 9))
-    deadlines = Deadlines(longest=10.0, least=0.25, view=10.0)
+    # Without losses nobody asks, whatever pauses a busy machine makes.
+    deadlines = Deadlines(longest=10.0, least=0.25 if faults.loss else 2.0, view=10.0)
     with running(tmp_path / "net", NINE, faults=faults, rounds=8, deadlines=deadlines) as network:
         answers = ask_all(network, scores)
         asked = sum(status(member)["asked"] for member in network)
