@@ -84,7 +84,8 @@ class MainStudy(Study):
             curve(left, part, "n0", str(name), i)
         left.axhline(0, color="black", linewidth=0.6)
         errors = table[table["quantity"] == "error"]
-        for i, name in enumerate(dict.fromkeys(errors["method"])):
+        # VFL-JT last: where it takes no part, the others keep their colours.
+        for i, name in enumerate(sorted(dict.fromkeys(errors["method"]), key="VFL-JT".__eq__)):
             more = {"linewidth": 2.6, "zorder": 3} if name == "Ours" else {"linestyle": "--" if i > 9 else "-"}
             curve(middle, errors[errors["method"] == name], "n0", name, i, 100, **more)
         for axes in (left, middle):

@@ -23,12 +23,13 @@ class _Calibrated(MainStudy):
     calibrate = True
 
     def draw(self, table: Table) -> dict[str, Any]:
-        """The main panels, and a figure of mean and spread of the temperatures."""
+        """The main panels, and a figure of mean, spread and median of the temperatures."""
         figure, (axes,) = panels(1, width=5.5)
-        T = table[table["quantity"] == "temperature"]
-        curve(axes, T, "n0", "mean over agents", 1)
-        spread = T.groupby(["n0", "repetition"])["value"].std().reset_index()
-        curve(axes, spread, "n0", "spread over agents", 0)
+        T = table[table["quantity"] == "temperature"].groupby(["n0", "repetition"])["value"]
+        curve(axes, T.mean().reset_index(), "n0", "mean over agents", 1)
+        curve(axes, T.std().reset_index(), "n0", "spread over agents", 0)
+        # Agents no better than chance have temperatures without a finite best value: they move the others, not this.
+        curve(axes, T.median().reset_index(), "n0", "median over agents", 2)
         axes.axhline(1, color="black", linewidth=0.6, linestyle=":")
         log_sizes(axes, table["n0"].unique())
         finish(axes, "$N_0$", "temperature", "fitted temperatures")
