@@ -152,6 +152,27 @@ def test_a_node_killed_in_the_middle_loses_nothing(reference, tmp_path):
 
 
 @pytest.mark.ray
+def test_another_cluster_on_this_machine_is_joined_only_if_named(monkeypatch):
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    def cores(_):
+        import ray
+
+        return ray.cluster_resources()["CPU"]
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        assert list(Ray(workers=2).map(cores, [0])) == [(0, 2)]
+        assert list(Ray(cluster.address).map(cores, [0])) == [(0, 1)]
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        assert list(Ray(workers=2).map(cores, [0])) == [(0, 1)]
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.ray
 def test_no_cluster_no_traceback():
     pytest.importorskip("ray")
     with pytest.raises(BackendError, match="cannot reach the Ray cluster at"):

@@ -35,7 +35,9 @@ Names = Annotated[
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where records, tables and figures are.")]
 BackendName = Annotated[str, typer.Option("--backend", help=f"{', '.join(BACKENDS)}.", autocompletion=among(*BACKENDS))]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes, or cores of a local Ray cluster.")]
-Address = Annotated[str | None, typer.Option(help="Of an existing Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of an existing Ray cluster; RAY_ADDRESS by default, else a new one here.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -14,7 +14,7 @@ RETRIES = 3
 
 
 class Ray(Backend):
-    """Tasks of one core each on the cluster at `address`, or on a local one with `workers` cores.
+    """Tasks of one core each on the cluster at `address` (else RAY_ADDRESS), or on a new one here with `workers` cores.
 
     A task whose worker is lost is tried again elsewhere. Results come back to this process, which alone writes files:
     the nodes need no common disk, only the data sets.
@@ -51,17 +51,17 @@ class Ray(Backend):
 
     def _connect(self, ray: Any) -> None:
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        settings: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False, "configure_logging": False}
-        if self.address is not None:
-            settings = {"address": self.address, "log_to_driver": False}
-        elif self.workers is not None:
+        address = self.address or os.environ.get("RAY_ADDRESS")
+        settings: dict[str, Any] = {"address": address, "log_to_driver": False}
+        if address:
+            _knock(address)
+        else:  # "local": without an address Ray would join any cluster it finds here, and refuse a number of cores
+            settings |= {"address": "local", "include_dashboard": False, "configure_logging": False}
             settings["num_cpus"] = self.workers
-        if self.address is not None:
-            _knock(self.address)
         try:
             ray.init(**settings)
         except (ConnectionError, RuntimeError, ValueError) as problem:
-            where = "a local Ray cluster" if self.address is None else f"the Ray cluster at {self.address}"
+            where = f"the Ray cluster at {address}" if address else "a local Ray cluster"
             raise BackendError(f"cannot reach {where}: {str(problem).splitlines()[0]}") from None
 
 
