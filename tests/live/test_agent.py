@@ -99,6 +99,28 @@ def test_what_is_lost_is_asked_for(rule: protocol.Rule, faults: dict[str, float]
     np.testing.assert_array_equal(live, collaborate(scores, over, 8, rule, rng=5).statistics)
 
 
+@pytest.mark.parametrize("lost", [1, 5])
+def test_the_first_words_may_be_lost_and_so_may_answers(lost: int) -> None:
+    """Before a neighbour's pace is known it is asked soon, and more than once."""
+
+    class Losing(FaultyTransport):
+        left = lost
+
+        def say(self, frame: bytes) -> None:
+            self.left -= 1
+            if self.left < 0:
+                super().say(frame)
+
+    over, deadlines = policy.uniform(topology.complete(3)), Deadlines(longest=8.0, least=0.1, view=8.0)
+    with in_memory(
+        over, lambda inner, k: Losing(inner, Faults()) if k == 2 else inner, rounds=4, deadlines=deadlines
+    ) as agents:
+        begun = time.monotonic()
+        outcomes = [agent.submit(["x"], np.array([1.0])).result for agent in agents]
+        assert [outcome(30)[0].missed for outcome in outcomes] == [[], [], []]
+        assert time.monotonic() - begun < deadlines.longest
+
+
 def test_garbage_is_counted_and_harmless() -> None:
     over = NETWORKS["grid"]
     scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))

@@ -16,6 +16,7 @@ from collegium.randomness import U64
 
 Rows = NDArray[np.intp]
 _ASKED = 8.5  # deadlines, one question each: with a fifth of all frames lost, eight without answer are rare
+_AT_FIRST = 8  # questions within the longest wait, to one whose pace is not known
 _OF_A_LIST = 32  # what remembering a list costs, in items
 _REMEMBERED = 1 << 17  # items in the lists remembered of one neighbour; a sender counts on half of it
 
@@ -94,17 +95,17 @@ class Neighbour:
     @property
     def deadline(self) -> float:
         """How long after our own word its word is overdue, from how it has been so far."""
-        if self.response is None:
-            return self.deadlines.longest
-        usual = self.response + 4 * self.spread
+        usual = self.deadlines.longest / _AT_FIRST if self.response is None else self.response + 4 * self.spread
         return min(max(usual, self.deadlines.least), self.deadlines.longest)
 
     def has_gone_silent(self, now: float) -> bool:
         """Whether it was asked several times and gave no sign of life."""
+        if self.asked_at is None:
+            return False
+        if self.response is None:  # it may be about to begin
+            return now - self.asked_at > self.deadlines.longest
         # Well before others give up on those who wait for it.
-        return self.asked_at is not None and now - self.asked_at > min(
-            _ASKED * self.deadline, self.deadlines.longest / 2
-        )
+        return now - self.asked_at > min(_ASKED * self.deadline, self.deadlines.longest / 2)
 
     def state(self, now: float) -> State:
         """How it is with it now."""
