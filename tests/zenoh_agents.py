@@ -91,7 +91,7 @@ class Process:
         with self._news:
             return [event[1:] for _, event in self.events if event[0] == kind]
 
-    def wait(self, *wanted, timeout=10.0, since=0):
+    def wait(self, *wanted, timeout=30.0, since=0):
         """When an event that begins so came, the first at or after `since` events; fails if none comes in time."""
         end = time.monotonic() + timeout
         with self._news:
@@ -103,7 +103,7 @@ class Process:
                 assert left > 0, f"agent {self.number} had no {wanted} within {timeout} s: {self.events}"
                 self._news.wait(left)
 
-    def wait_until(self, true, timeout=10.0):
+    def wait_until(self, true, timeout=30.0):
         end = time.monotonic() + timeout
         with self._news:
             while not true():

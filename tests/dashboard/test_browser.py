@@ -350,7 +350,7 @@ def test_the_last_picture_is_that_of_the_last_round(page):
     picture = "document.querySelector('#links').toDataURL()"
     page.select_option("#speed", "10")
     page.locator("#round").fill("20")
-    page.wait_for_timeout(300)
+    until(page, "document.querySelector('#round-name').textContent.startsWith('round 20 ')")
     rest = page.evaluate(picture)
     page.click("#play")
     until(page, "document.querySelector('#play').textContent.includes('Pause')")

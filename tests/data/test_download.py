@@ -241,7 +241,7 @@ def test_a_server_that_is_not_there(path):
 def test_a_server_that_falls_silent(path):
     silence = threading.Event()
     with serve(BODY, plan=[Answer(cut=400_000, hold=silence)]) as site:
-        get(site, path, timeout=0.2)
+        get(site, path, timeout=2)
         silence.set()
     assert path.read_bytes() == BODY
     assert ranges(site) == [None, "bytes=400000-"]

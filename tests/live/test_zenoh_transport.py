@@ -124,7 +124,7 @@ def test_a_killed_agent_is_missed_and_comes_back(start, tmp_path, victim):
         seen = len(other.events)
         killed = time.monotonic()
         agents[victim].kill()
-        assert other.wait("presence", victim, False, since=seen) - killed < 2.0
+        assert other.wait("presence", victim, False, since=seen) - killed < 8.0
         agents[victim] = start(made[victim])
         other.wait("presence", victim, True, since=seen)
         agents[victim].wait("presence", other.number, True)
@@ -143,10 +143,10 @@ def test_a_stopped_agent_stalls_nobody(start, tmp_path, size):
     halted = time.monotonic()
     sender.tell("flood", 1500, size, 0.001)
     gone = sender.wait("presence", 2, False, since=seen, timeout=20)
-    assert gone - halted < 4.5
+    assert gone - halted < 15
     sender.wait("flooded", timeout=30)
     [[longest]] = sender.of_kind("flooded")
-    assert longest < 1.0  # the lease alone would take two seconds
+    assert longest < 1.8  # the lease alone would take two seconds
     end = time.monotonic() + 20
     while [1500, True] not in lively.of_kind("counted"):  # the last ones may still be on their way
         assert time.monotonic() < end, lively.of_kind("counted")

@@ -410,8 +410,12 @@ class Agent:
     def _measure(self, neighbour: Neighbour, column: int, row: int, t: int, now: float) -> None:
         """How long a word took; those of round 1 wait for views, which says nothing of the neighbour's ways."""
         if t > 1 or self.rounds == 1:
-            # A word that had to be asked for tells how long an answer takes, not how long its loss went unnoticed.
-            neighbour.measure(now - max(self._table.since.item(row), self._table.asked.item(column, row)))
+            begun = self._table.since.item(row)
+            # A word that had to be asked for tells how long an answer takes, not how long its loss went unnoticed. But
+            # one whose pace is not known may be asked too soon: what then comes is no answer.
+            if neighbour.response is not None:
+                begun = max(begun, self._table.asked.item(column, row))
+            neighbour.measure(now - begun)
 
     def _hear_single(self, neighbour: Neighbour, frame: Single, now: float) -> None:
         """The same for a frame with one item in it, without arrays."""

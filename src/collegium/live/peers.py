@@ -102,10 +102,11 @@ class Neighbour:
         """Whether it was asked several times and gave no sign of life."""
         if self.asked_at is None:
             return False
+        deadline, longest = self.deadline, self.deadlines.longest
         if self.response is None:  # it may be about to begin
-            return now - self.asked_at > self.deadlines.longest
+            return now - self.asked_at > max(longest - deadline, longest / 2)
         # Well before others give up on those who wait for it.
-        return now - self.asked_at > min(_ASKED * self.deadline, self.deadlines.longest / 2)
+        return now - self.asked_at > min(_ASKED * deadline, longest / 2)
 
     def state(self, now: float) -> State:
         """How it is with it now."""
