@@ -13,6 +13,7 @@ from collegium.lab.backends import Process, Ray, Serial
 from collegium.lab.job import Job
 from collegium.lab.records import Store
 from lab_work import die_always, die_once, mistake, square
+from serving import serve
 
 JOBS = [Job("digits", 40, r, "B", epochs=2) for r in range(4)]
 
@@ -173,7 +174,18 @@ def test_another_cluster_on_this_machine_is_joined_only_if_named(monkeypatch):
 
 
 @pytest.mark.ray
-def test_no_cluster_no_traceback():
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:1 ", "[::1]:1", "a..b:80", "127.0.0.1:99999"])
+def test_no_cluster_no_traceback(address):
     pytest.importorskip("ray")
     with pytest.raises(BackendError, match="cannot reach the Ray cluster at"):
-        list(Ray(address="127.0.0.1:1").map(square, [1]))
+        list(Ray(address).map(square, [1]))
+
+
+@pytest.mark.ray
+def test_the_port_of_somebody_else_is_noticed(monkeypatch):
+    """Ray itself would try for minutes."""
+    pytest.importorskip("ray")
+    with serve(b"") as site:
+        monkeypatch.setenv("RAY_ADDRESS", site.url.removeprefix("http://").partition("/")[0])
+        with pytest.raises(BackendError, match="is not the port of a Ray cluster"):
+            list(Ray().map(square, [1]))

@@ -11,6 +11,9 @@ from collegium.errors import BackendError
 from collegium.lab.backends.base import Backend, J, R
 
 RETRIES = 3
+_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+"""With which both sides of HTTP/2, which Ray speaks, begin."""
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 
 
 class Ray(Backend):
@@ -51,7 +54,7 @@ class Ray(Backend):
 
     def _connect(self, ray: Any) -> None:
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        address = self.address or os.environ.get("RAY_ADDRESS")
+        address = (self.address or os.environ.get("RAY_ADDRESS", "")).strip()
         settings: dict[str, Any] = {"address": address, "log_to_driver": False}
         if address:
             _knock(address)
@@ -62,18 +65,26 @@ class Ray(Backend):
             ray.init(**settings)
         except (ConnectionError, RuntimeError, ValueError) as problem:
             where = f"the Ray cluster at {address}" if address else "a local Ray cluster"
-            raise BackendError(f"cannot reach {where}: {str(problem).splitlines()[0]}") from None
+            hint = " (does it want a token? RAY_AUTH_MODE=token sends yours)" if address else ""
+            raise BackendError(f"cannot reach {where}: {str(problem).splitlines()[0]}{hint}") from None
 
 
 def _knock(address: str) -> None:
-    """Notice within seconds that nobody is there: Ray itself tries for minutes."""
+    """Notice within seconds that nobody is there, or somebody else: Ray itself tries for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not port.isdigit():
         return  # "auto" and the like
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except OSError as problem:
-        raise BackendError(f"cannot reach the Ray cluster at {address}: {problem.strerror or problem}") from None
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as line:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":
+                return
+            line.sendall(_GREETING)
+            answer = line.recv(len(_SETTINGS))
+    except (OSError, OverflowError, UnicodeError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise BackendError(f"cannot reach the Ray cluster at {address}: {reason}") from None
+    if answer[3:4] != _SETTINGS[3:4]:
+        raise BackendError(f"{address} is not the port of a Ray cluster: `ray start --head` names it, mostly 6379")
 
 
 def _ray() -> Any:
