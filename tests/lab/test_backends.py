@@ -18,6 +18,12 @@ from serving import serve
 JOBS = [Job("digits", 40, r, "B", epochs=2) for r in range(4)]
 
 
+@pytest.fixture(autouse=True)
+def as_important_as_others(monkeypatch):
+    """Ray's workers give way to everybody: beside other tests on all cores they would hardly run."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.npz")}
 
