@@ -59,8 +59,8 @@ class Ray(Backend):
         if address:
             _knock(address)
         else:  # "local": without an address Ray would join any cluster it finds here, and refuse a number of cores
-            settings |= {"address": "local", "include_dashboard": False, "configure_logging": False}
-            settings["num_cpus"] = self.workers
+            settings |= {"address": "local", "num_cpus": self.workers}
+            settings |= {"include_dashboard": False, "configure_logging": False}
         try:
             ray.init(**settings)
         except (ConnectionError, RuntimeError, ValueError) as problem:
