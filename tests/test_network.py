@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import collegium
 from collegium import collaborate, kernels, policy, protocol, sweep, topology
+from collegium._util.randomness import child
 from collegium.errors import CollegiumError, LabelError, PolicyError, RuleError, ScoreError
 from collegium.network import admit, by_agents
 from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, SocialLearning
 from collegium.protocol.base import Averaged
-from collegium.randomness import child
 from helpers import MAILBOXES, POLICIES, RULES, Stubborn, scores
 
 RING = POLICIES["ring"]

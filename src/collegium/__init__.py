@@ -55,7 +55,6 @@ _MODULES = (
     "planner",
     "policy",
     "protocol",
-    "randomness",
     "theory",
     "topology",
 )
@@ -90,6 +89,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f"collegium.{_HOMES[name]}"), name)
+    elif name == "randomness":
+        value = import_module("collegium._util.randomness")
     elif name in _MODULES:
         value = import_module(f"collegium.{name}")
     else:

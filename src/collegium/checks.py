@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium import topology
+from collegium._util.labels import to_signs
 from collegium.errors import CheckError, CollegiumError
-from collegium.labels import to_signs
 from collegium.network import Job, admit, by_agents
 from collegium.policy import Policy, metropolis, uniform
 from collegium.protocol import HoldLast, Mailbox, Renormalise, Rule

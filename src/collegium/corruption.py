@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.randomness import Seed, distinct, seed64
+from collegium._util.scores import check_scores
 from collegium.errors import ScoreError
-from collegium.randomness import Seed, distinct, seed64
-from collegium.scores import check_scores
 
 Doubles = NDArray[np.float64]
 Agents = Sequence[int] | NDArray[np.integer[Any]]

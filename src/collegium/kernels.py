@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.machine import cores
-from collegium.randomness import U64, item_keys, sender_salts
+from collegium._util.machine import cores
+from collegium._util.randomness import U64, item_keys, sender_salts
 from collegium.rule_settings import Settings
 
 if not any(os.access(folder, os.W_OK) for folder in (os.path.dirname(__file__), os.path.expanduser("~"))):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.labels import to_signs
+from collegium._util.randomness import U64, Draws, Seed, child, item_ids, item_names, seed64
+from collegium._util.scores import check_scores
 from collegium.errors import BackendError, PolicyError, RuleError, ScoreError
-from collegium.labels import to_signs
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Mailbox, Renormalise, Rule
-from collegium.randomness import U64, Draws, Seed, child, item_ids, item_names, seed64
-from collegium.scores import check_scores
 
 if TYPE_CHECKING:
     import pandas

@@ -15,21 +15,21 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import validate_data
 
+from collegium._util.arguments import real_number
+from collegium._util.labels import to_signs
+from collegium._util.randomness import Seed
+from collegium._util.views import Views, gather, rows, table
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model
 from collegium.agents.calibration import temperatures, uncentred
 from collegium.agents.independent import Task, checked_scores, fit_side_by_side
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.splitting import split
-from collegium.arguments import real_number
 from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
-from collegium.labels import to_signs
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
-from collegium.randomness import Seed
 from collegium.theory.certificate import Certificate, certify
-from collegium.views import Views, gather, rows, table
 
 Agents = Sequence[tuple[str, Any]]
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from collegium import machine
+from collegium._util import machine
+from collegium._util.measures import mean_interval
 from collegium.lab import summary
 from collegium.lab.backends import Serial
 from collegium.lab.laboratory import Laboratory
@@ -11,7 +12,6 @@ from collegium.lab.records import MethodResult, Record
 from collegium.lab.studies import STUDIES
 from collegium.lab.study import Options
 from collegium.lab.table import Row, to_table
-from collegium.measures import mean_interval
 from helpers import score_record
 
 

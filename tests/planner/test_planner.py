@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from collegium import collaborate, planner, policy, protocol, theory, topology
+from collegium._util.measures import Interval, mean_interval, wrong
 from collegium.errors import InputFileError, RuleError, ScoreError
-from collegium.measures import Interval, mean_interval, wrong
 from collegium.planner.candidates import networks, rules
 from collegium.planner.search import _beside, _front, _halves, _measure
 from collegium.plots import plan_figure

@@ -5,9 +5,9 @@ import pytest
 
 import collegium
 from collegium import collaborate
+from collegium._util.randomness import Draws
 from collegium.errors import RuleError, ScoreError
 from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, LabelStability, Quantised, Renormalise, SocialLearning
-from collegium.randomness import Draws
 from helpers import MAILBOXES, POLICIES, RULES, scores
 
 EPS = np.finfo(float).eps

@@ -5,7 +5,7 @@ Names are loaded when they are first used, so that PyTorch is loaded by its mode
 
 from typing import TYPE_CHECKING
 
-from collegium.lazy import lazy
+from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
     from collegium.agents.adapt import as_model

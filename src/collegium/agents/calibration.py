@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from collegium._util.labels import to_signs
+from collegium._util.scores import check_scores
 from collegium.agents.base import Doubles
 from collegium.errors import ScoreError
-from collegium.labels import to_signs
-from collegium.scores import check_scores
 
 HOTTEST = 100.0
 """The temperature, in units of the mean |score|, of an agent that is no better than chance: it is all but silent."""

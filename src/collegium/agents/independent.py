@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.arguments import whole_number
+from collegium._util.progress import progress
+from collegium._util.views import rows
 from collegium.agents.base import Doubles, Model, View
 from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.splitting import balanced, split
-from collegium.arguments import whole_number
 from collegium.errors import CollegiumError, DataError, ModelError
-from collegium.progress import progress
-from collegium.views import rows
 
 if TYPE_CHECKING:
     from collegium.data import Dataset

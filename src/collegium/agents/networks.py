@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
 from collegium.errors import ModelError
 
 

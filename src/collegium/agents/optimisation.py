@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
 from collegium.errors import ModelError
 
 if TYPE_CHECKING:

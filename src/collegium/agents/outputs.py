@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._util.arguments import real_number, whole_number
 from collegium.agents.base import Doubles
-from collegium.arguments import real_number, whole_number
 from collegium.errors import ModelError
 
 CLIP = 1e-6

@@ -15,10 +15,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.scores import check_scores
 from collegium.agents.base import Doubles, Model, Signs
 from collegium.agents.calibration import temperatures, uncentred
 from collegium.errors import InputFileError, ScoreError, brief
-from collegium.scores import check_scores
 
 Part = Literal["train", "val", "test"]
 _FORMAT = 1

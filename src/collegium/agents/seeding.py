@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from collegium._util.arguments import whole_number
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Model
-from collegium.arguments import whole_number
 from collegium.errors import ModelError
 
 

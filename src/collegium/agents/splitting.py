@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.labels import to_signs
 from collegium.errors import DataError
-from collegium.labels import to_signs
 
 Rows = NDArray[np.int64]
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
+from collegium._util.labels import to_signs
 from collegium.agents.base import Doubles, Model, Signs, View, check_weights
 from collegium.agents.optimisation import (
     ADAM,
@@ -30,7 +31,6 @@ from collegium.agents.outputs import to_scores
 from collegium.agents.seeding import seed_sequence
 from collegium.agents.splitting import split
 from collegium.errors import BackendError, CollegiumError, ModelError
-from collegium.labels import to_signs
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

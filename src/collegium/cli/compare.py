@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import fusion, policy, topology
+from collegium._util.progress import progress
 from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.complete import among
@@ -19,7 +20,6 @@ from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, r
 from collegium.cli.tables import check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
-from collegium.progress import progress
 
 if TYPE_CHECKING:
     from collegium.fusion import Method, Result, Row

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from collegium._util.labels import to_signs
 from collegium.cli.complete import among
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
 from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
@@ -14,7 +15,6 @@ from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import ENDINGS, read_scores
 from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
-from collegium.labels import to_signs
 from collegium.policy import Policy
 from collegium.protocol import Rule
 

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import policy, topology
+from collegium._util.measures import mean_interval, wrong
+from collegium._util.progress import track
 from collegium.cli import compiled
 from collegium.cli.tables import check_output, check_writable
 from collegium.data import Dataset, digits
-from collegium.measures import mean_interval, wrong
 from collegium.network import Run
 from collegium.policy import Policy
-from collegium.progress import track
 
 CLASSES = (3, 8)
 ROUNDS = 20

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium import machine, page, plots
+from collegium import plots
+from collegium._util import machine, page
 
 if TYPE_CHECKING:
     from collegium.cli.demo import Row

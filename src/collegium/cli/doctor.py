@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 import collegium
-from collegium import machine
+from collegium._util import machine
 from collegium.cli import compiled
 from collegium.cli.clock import clock_error, set_back
 from collegium.cli.requirements import EXTRAS, requirements

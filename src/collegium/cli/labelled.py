@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.labels import to_signs
 from collegium.cli.tables import read_scores
 from collegium.errors import InputFileError, LabelError
-from collegium.labels import to_signs
 
 SCORES_HELP = "Scores, a row per item and a column per agent (CSV, NPY, Parquet), or a score record (.npz)."
 LABELS_HELP = "True classes; a column named label is found by itself, and a score record has its own."

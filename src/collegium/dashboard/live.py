@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from collegium._util.randomness import Draws
 from collegium.dashboard import what_if
 from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of, words_of
 from collegium.dashboard.sources import Feed
@@ -23,7 +24,6 @@ from collegium.live.client import Client
 from collegium.live.launcher import Member, members
 from collegium.policy import Policy
 from collegium.protocol import Rule
-from collegium.randomness import Draws
 
 PERIOD = 0.25
 """Seconds between two questions to an agent."""

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium import corruption, policy, protocol, topology
+from collegium._util.randomness import Draws
 from collegium.dashboard.snapshot import Averages, Item
 from collegium.errors import CollegiumError, RuleError, ScoreError
 from collegium.network import Run, admit, by_agents, collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Quantised, Rule, SocialLearning
-from collegium.randomness import Draws
 from collegium.topology import Graph
 from collegium.topology.deterministic import squarest
 

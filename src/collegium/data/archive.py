@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from collegium._util.progress import progress
 from collegium.errors import DataError, InputFileError
-from collegium.progress import progress
 
 _OVERHEAD = 1 << 20  # bytes of headers and padding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
 from collegium.data import patches
 from collegium.data.classes import two_classes
 from collegium.data.dataset import Dataset

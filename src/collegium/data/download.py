@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from collegium._util.progress import Bar, progress
 from collegium.data.folders import sha256
 from collegium.errors import DataError, InputFileError
-from collegium.progress import Bar, progress
 
 FRUITLESS = 4
 """Connections in a row that may bring nothing before we give up."""

@@ -14,9 +14,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from collegium._util.progress import progress
 from collegium.data import folders
 from collegium.errors import BackendError
-from collegium.progress import progress
 
 VARIABLE = "COLLEGIUM_BLENDER"
 REQUIREMENTS = ("bpy==5.0.1", "numpy<2")

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from collegium._util.progress import progress
 from collegium.data import folders
 from collegium.data.cifar10 import FILES, OFFICIAL, OFFICIAL_IMAGES, records
 from collegium.data.cifar10 import OBTAIN as CIFAR10_OBTAIN
@@ -20,7 +21,6 @@ from collegium.data.modelnet import SIZE, SPLITS, classes_in, item
 from collegium.data.modelnet import where as where_modelnet
 from collegium.data.png import read_grey
 from collegium.errors import CollegiumError, DataError, InputFileError
-from collegium.progress import progress
 
 NAMES = ("digits", "cifar10", "modelnet")
 Root = str | os.PathLike[str] | None

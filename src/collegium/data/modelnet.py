@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
+from collegium._util.progress import progress
 from collegium.data import cache, folders
 from collegium.data.classes import two_classes
 from collegium.data.dataset import Dataset
 from collegium.data.png import read_grey
 from collegium.errors import DataError, InputFileError
-from collegium.progress import progress
 
 FOLDER = "modelnet-views"
 VIEWS = 12

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import DataError
 
 Grid = tuple[int, int]

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
+from collegium._util.machine import cores
+from collegium._util.progress import progress
 from collegium.data import record
 from collegium.data.environment import environment
 from collegium.data.folders import is_clutter, locked
@@ -23,8 +25,6 @@ from collegium.data.png import OtherSize, read_grey
 from collegium.data.record import Settings
 from collegium.data.workers import Blender, Crew, Task
 from collegium.errors import DataError, InputFileError
-from collegium.machine import cores
-from collegium.progress import progress
 
 _SCRATCH = ".rendering"
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
+from collegium._util.labels import to_signs
+from collegium._util.progress import track
 from collegium.errors import ScoreError
-from collegium.labels import to_signs
-from collegium.progress import track
 
 Doubles = NDArray[np.float64]
 

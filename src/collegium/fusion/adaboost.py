@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from collegium._util.progress import track
+from collegium._util.scores import check_scores
+from collegium._util.views import rows
 from collegium.agents.base import Model
 from collegium.agents.independent import checked_scores, recipes
 from collegium.agents.scores import Scores
@@ -22,9 +25,6 @@ from collegium.fusion.base import (
     check_record,
     complete_views,
 )
-from collegium.progress import track
-from collegium.scores import check_scores
-from collegium.views import rows
 
 if TYPE_CHECKING:
     from collegium.data import Dataset

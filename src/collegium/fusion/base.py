@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from collegium._util.measures import wrong
+from collegium._util.scores import check_scores
+from collegium._util.views import gather
 from collegium.agents.calibration import uncentred
 from collegium.agents.scores import Scores
 from collegium.data import Dataset
 from collegium.errors import DataError, ModelError, ScoreError
-from collegium.measures import wrong
 from collegium.protocol.base import NUMBER_BITS
-from collegium.scores import check_scores
-from collegium.views import gather
 
 Doubles = NDArray[np.float64]
 Counts = NDArray[np.int64]

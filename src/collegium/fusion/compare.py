@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from collegium._util.measures import Interval, mean_interval, wrong
 from collegium.agents.scores import Scores
 from collegium.errors import DataError, ScoreError
 from collegium.fusion.base import Method
-from collegium.measures import Interval, mean_interval, wrong
 
 if TYPE_CHECKING:
     from collegium.data import Dataset

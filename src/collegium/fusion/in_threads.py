@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import ModelError
 
 T = TypeVar("T")

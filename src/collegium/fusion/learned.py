@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from collegium._util.arguments import real_number
 from collegium.agents.scores import Scores
-from collegium.arguments import real_number
 from collegium.errors import ModelError
 from collegium.fusion.base import Coordination, Doubles, ScoreMethod
 

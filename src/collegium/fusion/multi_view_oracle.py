@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.progress import progress
 from collegium.agents.optimisation import History, Sample, Training, autocast, check_training, optimise, single, threads
 from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
 from collegium.agents.seeding import seed_sequence
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
-from collegium.arguments import real_number, whole_number
 from collegium.errors import ModelError
 from collegium.fusion.base import Aligned
 from collegium.fusion.oracle import Oracle
-from collegium.progress import progress
 
 if TYPE_CHECKING:
     from collegium.fusion.multi_view import MultiViewNetwork

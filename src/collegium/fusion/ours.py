@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from collegium._util.randomness import Seed
 from collegium.agents.scores import Scores
 from collegium.errors import PolicyError
 from collegium.fusion.base import Coordination, Decision, ScoreMethod
 from collegium.network import collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule, SocialLearning
-from collegium.randomness import Seed
 
 
 class Ours(ScoreMethod):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from collegium._util.arguments import real_number, whole_number
 from collegium.agents.scores import Scores
-from collegium.arguments import real_number, whole_number
 from collegium.errors import ModelError
 from collegium.fusion.base import Doubles, ScoreMethod
 from collegium.fusion.learned import LearnedFusion

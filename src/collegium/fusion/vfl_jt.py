@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from collegium._util.progress import progress
 from collegium.agents.base import View
 from collegium.agents.independent import checked_scores, recipes
 from collegium.agents.optimisation import Training, batches, check_training, stop_early
@@ -14,7 +15,6 @@ from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
 from collegium.fusion.base import Aligned, Coordination, Decision, Method, aligned, at_a_centre, complete_views
-from collegium.progress import progress
 from collegium.protocol.base import NUMBER_BITS
 
 if TYPE_CHECKING:

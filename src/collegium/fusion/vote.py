@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from collegium._util.arguments import whole_number
 from collegium.agents.scores import Scores
-from collegium.arguments import whole_number
 from collegium.errors import ModelError
 from collegium.fusion.base import Coordination, Doubles, ScoreMethod
 

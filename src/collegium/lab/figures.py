@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from collegium import plots
+from collegium._util.measures import mean_interval
 from collegium.errors import InputFileError
 from collegium.lab.table import Table
-from collegium.measures import mean_interval
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#BCBD22"]
 MARKERS = "os^vD<>pXh"

@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar
 
+from collegium._util.progress import track
 from collegium.errors import DataError, InputFileError
 from collegium.lab import figures, monte_carlo, networks, studies
 from collegium.lab import table as tables
@@ -22,7 +23,6 @@ from collegium.lab.records import Store
 from collegium.lab.studies import find
 from collegium.lab.study import Options, Study
 from collegium.lab.table import Row, Table
-from collegium.progress import track
 
 _PLAN = "plan.json"
 T = TypeVar("T")

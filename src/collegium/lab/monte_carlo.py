@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable
 from functools import partial
 
+from collegium._util.progress import progress
 from collegium.lab import job as jobs
 from collegium.lab.backends import Backend
 from collegium.lab.job import Job
 from collegium.lab.records import Store
-from collegium.progress import progress
 
 
 def train(wanted: Iterable[Job], store: Store, backend: Backend, root: str | None = None) -> int:

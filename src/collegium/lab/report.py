@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from collegium import machine, page, plots
+from collegium import plots
+from collegium._util import machine, page
 from collegium.agents.optimisation import ADAM, SGD
 from collegium.fusion import all_methods, coordination_table
 from collegium.fusion.oracle import CentralOracle

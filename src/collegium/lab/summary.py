@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collegium import machine
+from collegium._util import machine
+from collegium._util.measures import mean_interval
 from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Options, Study, repetitions_of
 from collegium.lab.table import Table
-from collegium.measures import mean_interval
 
 _ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
 _KEYS = ["n0", "quantity", "method", "agent", "round", "x"]

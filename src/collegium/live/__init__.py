@@ -5,7 +5,7 @@ Names are loaded when they are first used, so that a client needs neither Zenoh 
 
 from typing import TYPE_CHECKING
 
-from collegium.lazy import lazy
+from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
     from collegium.live.agent import Agent, Busy, Limits, Outcome

@@ -24,7 +24,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
+from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live.account import Account
 from collegium.live.doors import Away
@@ -60,7 +61,6 @@ from collegium.live.wire import (
 )
 from collegium.protocol import DeGroot, Rule
 from collegium.protocol.base import sign
-from collegium.randomness import U64, item_ids, seed64
 
 Name = int | str
 Doubles = NDArray[np.float64]

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
 from collegium.live.agent import Outcome
 from collegium.live.items import JSON, LARGEST_NUMBER, LONGEST_NAME, NPY, Name

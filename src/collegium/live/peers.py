@@ -9,10 +9,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
+from collegium._util.randomness import U64
 from collegium.errors import LiveError
 from collegium.live.transport.base import Peer
-from collegium.randomness import U64
 
 Rows = NDArray[np.intp]
 _ASKED = 8.5  # deadlines, one question each: with a fifth of all frames lost, eight without answer are rare

@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.randomness import U64
+from collegium._util.randomness import U64
 
 Rows = NDArray[np.intp]
 FREE, VIEWLESS, TALKING, DONE = range(4)

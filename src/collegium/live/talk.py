@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.randomness import U32, U64, Draws, item_keys, sender_salts, uniform_draws
 from collegium.protocol import Quantised, Rule
 from collegium.protocol.base import sign, weighted_sum
-from collegium.randomness import U32, U64, Draws, item_keys, sender_salts, uniform_draws
 from collegium.rule_settings import Settings
 
 Rows = NDArray[np.intp]

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.randomness import U64
 from collegium.errors import LiveError
-from collegium.randomness import U64
 
 VERSION = 1
 MOST_ITEMS = 1 << 16

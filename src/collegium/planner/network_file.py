@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import CollegiumError, InputFileError
 from collegium.policy import Policy
 from collegium.protocol import Rule

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.labels import to_signs
+from collegium._util.measures import Interval, mean_interval, wrong
+from collegium._util.progress import track
+from collegium._util.scores import check_scores
 from collegium.errors import RuleError, ScoreError
-from collegium.labels import to_signs
-from collegium.measures import Interval, mean_interval, wrong
 from collegium.network import collaborate, sweep
 from collegium.planner.candidates import Network, described, networks, rules
 from collegium.policy import Policy
-from collegium.progress import track
 from collegium.protocol import DeGroot, Quantised, Rule
-from collegium.scores import check_scores
 from collegium.theory.certificate import Certificate, certify
 
 Doubles = NDArray[np.float64]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import PolicyError
 from collegium.policy import spectrum
 from collegium.topology.base import DENSE_LIMIT, Frozen, Graph

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
 from collegium.errors import PolicyError
 from collegium.policy.base import Policy, require_graph
 from collegium.policy.weights import complete_with_self_weight

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
 from collegium.errors import AssumptionError, PolicyError
 from collegium.topology.base import DENSE_LIMIT
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from collegium.randomness import Draws
+from collegium._util.randomness import Draws
 from collegium.rule_settings import Settings
 
 if TYPE_CHECKING:

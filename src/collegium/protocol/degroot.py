@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from collegium._util.randomness import Draws
 from collegium.protocol.base import Averaged, Rule, weighted_sum
-from collegium.randomness import Draws
 from collegium.rule_settings import Settings
 
 

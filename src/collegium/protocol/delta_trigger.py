@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
+from collegium._util.randomness import Draws
 from collegium.errors import RuleError
 from collegium.protocol.base import Rule, weighted_sum
-from collegium.randomness import Draws
 from collegium.rule_settings import Settings
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.randomness import Draws
 from collegium.errors import RuleError, ScoreError
 from collegium.protocol.base import Rule
-from collegium.randomness import Draws
 from collegium.rule_settings import Settings
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from collegium._util.randomness import Draws
 from collegium.protocol.base import Rule, weighted_sum
-from collegium.randomness import Draws
 from collegium.rule_settings import Settings
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._util.labels import to_signs
+from collegium._util.measures import Interval, mean_interval
+from collegium._util.scores import check_scores
 from collegium.errors import AssumptionError
-from collegium.labels import to_signs
-from collegium.measures import Interval, mean_interval
 from collegium.policy import Policy
-from collegium.scores import check_scores
 from collegium.theory.bound import Doubles, dependence, numbers, positive, primitive, probability, resting_on
 from collegium.theory.finite_precision import check_bits, finite_precision
 from collegium.theory.finite_round import finite_round

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
 from collegium.errors import AssumptionError
 
 Doubles = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
 

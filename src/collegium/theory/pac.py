@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collegium._util.labels import to_signs
 from collegium.errors import AssumptionError
-from collegium.labels import to_signs
 from collegium.theory.bound import BOUNDED, Bound, Doubles, numbers, positive, probability, together, upper
 
 ALIGNED = "all agents learned from the same N items, drawn independently; views of an item may depend on one another"

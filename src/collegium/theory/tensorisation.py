@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import AssumptionError
 from collegium.theory.bound import numbers
 

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
+from collegium._util.randomness import sorted_distinct
 from collegium.errors import GraphError
-from collegium.randomness import sorted_distinct
 
 if TYPE_CHECKING:
     import networkx

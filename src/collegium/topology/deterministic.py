@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import GraphError
 from collegium.topology.base import Graph, number_of_agents
 

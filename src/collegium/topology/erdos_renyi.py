@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
+from collegium._util.randomness import Seed, child, distinct, seed64, stream, uniforms
 from collegium.errors import GraphError
-from collegium.randomness import Seed, child, distinct, seed64, stream, uniforms
 from collegium.topology.base import Graph, number_of_agents
 from collegium.topology.deterministic import circle
 

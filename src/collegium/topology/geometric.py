@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
+from collegium._util.randomness import Seed, child, seed64, uniforms
 from collegium.errors import GraphError
-from collegium.randomness import Seed, child, seed64, uniforms
 from collegium.topology.base import Graph, number_of_agents
 
 _DRAWS = 1000

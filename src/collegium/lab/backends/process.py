@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from collegium.arguments import whole_number
+from collegium._util.arguments import whole_number
 from collegium.errors import BackendError
 from collegium.lab.backends.base import Backend, J, R
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from collegium import corruption, randomness
+from collegium import corruption
+from collegium._util import randomness
 from collegium.diagnostics import mean_correlation
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, below, within

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from collegium import fusion
+from collegium._util.measures import wrong
 from collegium.lab import networks
 from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish, log_sizes, whole_numbers
@@ -15,7 +16,6 @@ from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
 from collegium.lab.table import Row, Table
-from collegium.measures import wrong
 from collegium.network import collaborate
 from collegium.plots import panels
 

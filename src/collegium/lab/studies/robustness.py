@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from collegium import corruption, randomness
+from collegium import corruption
+from collegium._util import randomness
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import curve, finish, whole_numbers

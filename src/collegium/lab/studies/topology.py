@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from collegium import policy, randomness
+from collegium import policy
+from collegium._util import randomness
 from collegium.lab import networks
 from collegium.lab.claims import Claim, above, all_of, exactly, within
 from collegium.lab.figures import COLOURS, curve, finish, whole_numbers

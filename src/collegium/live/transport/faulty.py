@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from collegium.arguments import real_number
+from collegium._util.arguments import real_number
 from collegium.errors import LiveError
 from collegium.live.transport.base import Presence, Receive, Transport
 

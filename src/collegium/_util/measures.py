@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._util.labels import to_signs
 from collegium.errors import ScoreError
-from collegium.labels import to_signs
 
 Doubles = NDArray[np.float64]
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from collegium.errors import RuleError
-from collegium.randomness import (
+from collegium._util.randomness import (
     Draws,
     child,
     distinct,
@@ -25,6 +24,7 @@ from collegium.randomness import (
     stream,
     uniforms,
 )
+from collegium.errors import RuleError
 
 SIGNIFICANCE = 1e-4  # of each chi-square test; the seeds are fixed, so a test that passes goes on passing
 words = st.integers(0, 2**64 - 1)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from collegium._util.measures import mean_interval, wrong
 from collegium.errors import LabelError, ScoreError
-from collegium.measures import mean_interval, wrong
 
 
 def test_wrong_counts_deciders_and_zero_is_always_wrong():

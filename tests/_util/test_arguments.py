@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from collegium.arguments import real_number, whole_number
+from collegium._util.arguments import real_number, whole_number
 from collegium.errors import RuleError
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-import collegium.progress as module
-from collegium.progress import progress, track
+import collegium._util.progress as module
+from collegium._util.progress import progress, track
 
 
 class Terminal(io.StringIO):
@@ -113,7 +113,8 @@ def test_a_closed_standard_error(monkeypatch):
 
 def test_rich_is_not_loaded_before_a_bar_shows():
     code = (
-        "import sys; from collegium.progress import track; list(track(range(3), 'x')); sys.exit('rich' in sys.modules)"
+        "import sys; from collegium._util.progress import track; "
+        "list(track(range(3), 'x')); sys.exit('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

@@ -1,6 +1,6 @@
 import os
 
-from collegium import machine
+from collegium._util import machine
 
 
 def test_no_more_cores_than_there_are():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collegium._util.labels import to_signs
 from collegium.errors import LabelError
-from collegium.labels import to_signs
 
 OBJECTS = np.array(["no", "yes", "yes"], object)
 

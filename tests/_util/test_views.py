@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 from sklearn.compose import make_column_selector
 
+from collegium._util.views import gather
 from collegium.errors import DataError
-from collegium.views import gather
 
 TABLE = np.arange(12.0).reshape(4, 3)
 FRAME = pd.DataFrame(TABLE, columns=list("abc"), index=[7, 3, 5, 1])

@@ -1,0 +1,1 @@
+"""What every program needs and no reader looks for: validation of arguments, files, progress, random numbers."""

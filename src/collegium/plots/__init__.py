@@ -1,0 +1,31 @@
+"""Pictures of networks, errors, comparisons, certificates and plans, drawn with matplotlib."""
+
+from collegium.plots.figures import (
+    BLUE,
+    MANY,
+    ORANGE,
+    certificate_figure,
+    check_name,
+    comparison_figure,
+    error_figure,
+    network_figure,
+    panels,
+    plan_figure,
+    save,
+    to_bytes,
+)
+
+__all__ = [
+    "BLUE",
+    "MANY",
+    "ORANGE",
+    "certificate_figure",
+    "check_name",
+    "comparison_figure",
+    "error_figure",
+    "network_figure",
+    "panels",
+    "plan_figure",
+    "save",
+    "to_bytes",
+]
