@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 import collegium
-from collegium import kernels, policy, topology
+from collegium import policy, topology
+from collegium.kernels.threads import threads
 from machine import best_of, copy_bandwidth
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -14,7 +15,7 @@ ROUNDS = 20
 
 def measure() -> list[dict[str, Any]]:
     rows = []
-    copy = copy_bandwidth(kernels.threads())
+    copy = copy_bandwidth(threads())
     for name, build in [
         ("ring lattice", lambda K: topology.small_world(K, 10, rewire=0.0)),
         ("Erdős–Rényi", lambda K: topology.erdos_renyi(K, links=10 * K, seed=1)),

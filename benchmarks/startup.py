@@ -12,7 +12,7 @@ NAMES = (
 FIRST_USE = """
 import time
 from collegium import collaborate, policy, topology
-import collegium.kernels
+import collegium.kernels.averaging
 t = time.perf_counter()
 collaborate([[1.0, 2.0, 3.0]], policy.uniform(topology.ring(3)))
 print(time.perf_counter() - t)

@@ -7,8 +7,8 @@ import numpy as np
 from collegium import policy, protocol, topology
 from collegium.agents import Scores
 from collegium.data import Dataset
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
-from collegium.protocol.base import Averaged, weighted_sum
+from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Outbox, Quantised, Rule, SocialLearning
+from collegium.protocol.combine import WeightedMean
 
 BASE_RULES = [
     DeGroot(),
@@ -48,17 +48,18 @@ class Stubborn(Rule):
 
     share: float
 
-    def init(self, score):
-        return Averaged(score)
+    def init(self, seat, scores):
+        return (scores,)
 
-    def emit(self, state, rng):
-        return state.statistic, state
+    def emit(self, seat, state, draws):
+        return Outbox(state[0]), state
 
-    def absorb(self, state, inbox, weights):
-        return Averaged(self.share * state.statistic + (1 - self.share) * weighted_sum(inbox, weights))
+    def absorb(self, seat, state, inbox):
+        heard = WeightedMean()(inbox.values, inbox.weights, inbox.own)
+        return (self.share * state[0] + (1 - self.share) * heard,)
 
     def statistic(self, state):
-        return state.statistic
+        return state[0]
 
 
 def tiny_images(n: int, K: int, seed: int = 0, contrast: int = 30) -> Dataset:

@@ -531,8 +531,11 @@ def test_an_estimator_with_a_lambda(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"rule": Stubborn(0.5)}, r"rule cannot be saved: Stubborn is a rule of your own.*set_params\(rule="),
-        ({"rule": Quantised(Stubborn(0.5), 4, 2.0)}, "rule.rule cannot be saved: Stubborn"),
+        (
+            {"rule": Stubborn(0.5)},
+            r"rule cannot be saved: Stubborn has no name to write it by: list it in the entry-point group",
+        ),
+        ({"rule": Quantised(Stubborn(0.5), 4, 2.0)}, "rule cannot be saved: Stubborn has no name"),
         ({"columns": [lambda X: [0]]}, r"columns\[0\] cannot be saved: a function \(<lambda>\)"),
         ({"columns": [np.array(["2020-01-01"], "M8[D]")]}, r"columns\[0\] .* type datetime64"),
         ({"random_state": np.random.default_rng(0)}, "random_state cannot be saved: Generator has no form"),

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium import topology
+from collegium import kernels, topology
 from collegium._util.labels import to_signs
 from collegium.errors import CheckError, CollegiumError
-from collegium.network import Job, admit, by_agents
+from collegium.kernels.job import Job
+from collegium.network import reference_run, validated
 from collegium.policy import Policy, metropolis, uniform
 from collegium.protocol import HoldLast, Mailbox, Renormalise, Rule
 
@@ -47,7 +48,7 @@ def check_rule(rule: Rule, policy: Policy | None = None) -> list[str]:
     for check in (_is_frozen, _pickles, _first_round_speaks, _repeats, _follows_items, _leaves_scores_alone):
         _attempt(check, rule)
         passed.append(_title(check))
-    if rule.arrays(_job(rule, next(_networks(policy)), HoldLast())) is None:
+    if kernels.find(_job(rule, next(_networks(policy)), HoldLast()), rule) is None:
         passed.append("no array path: runs agent by agent")
         return passed
     for network in _networks(policy):
@@ -172,18 +173,22 @@ def _pickles(rule: Rule) -> None:
 
 
 def _first_round_speaks(rule: Rule) -> None:
-    by_agents(_job(rule, uniform(topology.ring(3)), HoldLast(), rounds=1), rule)
+    reference_run(_job(rule, uniform(topology.ring(3)), HoldLast(), rounds=1), rule)
 
 
 def _repeats(rule: Rule) -> None:
     job = _job(rule, uniform(topology.ring(4)), HoldLast())
-    _same(by_agents(job, rule), by_agents(job, rule), f"{rule} gives other numbers when run twice: draw only from rng")
+    _same(
+        reference_run(job, rule),
+        reference_run(job, rule),
+        f"{rule} gives other numbers when run twice: draw only from rng",
+    )
 
 
 def _follows_items(rule: Rule) -> None:
     job = _job(rule, uniform(topology.ring(4)), HoldLast())
     backwards = job._replace(scores=job.scores[::-1].copy(), ids=job.ids[::-1].copy())
-    there, back = by_agents(job, rule), by_agents(backwards, rule)
+    there, back = reference_run(job, rule), reference_run(backwards, rule)
     _expect(
         np.array_equal(there.statistics, back.statistics[:, ::-1]),
         f"{rule} treats an item differently in another place of the batch: draw only from rng and keep nothing",
@@ -193,30 +198,29 @@ def _follows_items(rule: Rule) -> None:
 def _leaves_scores_alone(rule: Rule) -> None:
     job = _job(rule, uniform(topology.ring(4)), HoldLast())
     before = job.scores.copy()
-    by_agents(job, rule)
-    rule.arrays(job)
+    reference_run(job, rule)
     _expect(np.array_equal(job.scores, before), f"{rule} changes the scores it is given")
 
 
 def _array_path_equals_agent_view(rule: Rule, network: Policy, mailbox: Mailbox) -> None:
     for rounds in (0, 1, _ROUNDS):
         job = _job(rule, network, mailbox, rounds)
-        slow, fast = by_agents(job, rule), rule.arrays(job)
+        slow, kernel = reference_run(job, rule), kernels.find(job, rule)
         where = f"on {network} with {mailbox}, {rounds} rounds"
-        if fast is None:
+        if kernel is None:
             raise CheckError(f"{rule} has an array path for some jobs but not {where}")
-        _same(slow, fast, f"the array path of {rule} differs from the agents' view {where}")
+        _same(slow, kernel(job), f"the array path of {rule} differs from the agents' view {where}")
 
 
 def _same(one: Any, other: Any, complaint: str) -> None:
     differ = np.argwhere(one.statistics != other.statistics)
     if len(differ):
-        t, i, k = differ[0]
-        a, b = one.statistics[t, i, k], other.statistics[t, i, k]
+        t, i, k, j = differ[0]
+        a, b = one.statistics[t, i, k, j], other.statistics[t, i, k, j]
         raise CheckError(f"{complaint}: round {t}, item {i}, agent {k} has {a!r} and {b!r}")
-    if not np.array_equal(one.transmissions, other.transmissions):
-        i = int(np.flatnonzero(one.transmissions != other.transmissions)[0])
-        a, b = one.transmissions[i], other.transmissions[i]
+    if not np.array_equal(one.costs, other.costs):
+        t, i = np.argwhere(one.costs != other.costs)[0]
+        a, b = one.costs[t, i], other.costs[t, i]
         raise CheckError(f"{complaint}: item {i} costs {a} and {b} transmissions")
 
 
@@ -233,13 +237,13 @@ def _networks(policy: Policy | None) -> Iterator[Policy]:
 
 def _job(rule: Rule, policy: Policy, mailbox: Mailbox, rounds: int = _ROUNDS) -> Job:
     """Scores of both signs with ties and repetitions, small enough for the rule's range."""
-    while rounds > 1 and rule.reach(rounds) <= 0:
+    while rounds > 1 and rule.max_score(rounds) <= 0:
         rounds -= 1
-    bound = min(1.0, rule.reach(rounds))
+    bound = min(1.0, rule.max_score(rounds))
     grid = np.sin(np.arange(_ITEMS * policy.size)).reshape(_ITEMS, policy.size)
     grid[1], grid[2] = 0.0, np.round(grid[2])
     try:
-        return admit(bound * grid, policy, rounds, [rule], 5, "all", None, mailbox)
+        return validated(bound * grid, policy, rounds, [rule], 5, mailbox=mailbox)
     except CollegiumError as refusal:
         raise CheckError(f"{rule} was refused at the door: {refusal}") from refusal
 

@@ -29,6 +29,7 @@ from collegium.errors import AssumptionError, CollegiumError, DataError, LabelEr
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
+from collegium.protocol.averaging import is_degroot
 from collegium.theory.certificate import Certificate, certify
 
 Agents = Sequence[tuple[str, Any]]
@@ -244,8 +245,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         seen unless `beta` says better.
         """
         rule = self.rule
-        bits = rule.bits if isinstance(rule, Quantised) and isinstance(rule.rule, DeGroot) else None
-        if bits is None and not isinstance(rule, DeGroot):
+        bits = rule.bits if type(rule) is Quantised and is_degroot(rule.rule) else None
+        if bits is None and not is_degroot(rule):
             raise AssumptionError(f"there is a guarantee for DeGroot, quantised or not, but none for {rule}")
         self._fitted()
         run = self.run(self._complete(X) if self.columns is None else X)

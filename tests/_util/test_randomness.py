@@ -223,15 +223,15 @@ def draw_all(seed, items, agents, rounds):
 @given(words, st.lists(words, min_size=1, max_size=5), st.integers(0, 2**40), st.integers(0, 2**40))
 @settings(deadline=None, max_examples=200)
 def test_one_agents_draw_is_that_of_the_arrays(seed, items, agent, round):
-    expected = [Draws(seed, item, agent, round).uniform() for item in items]
+    expected = Draws(seed, np.array(items, np.uint64), agent, round).uniform()[:, 0].tolist()
     assert draw_all(seed, items, [agent], [round]).tolist() == expected
     assert all(0 <= number < 1 for number in expected)
 
 
 def test_draws_golden():
-    draws = Draws(seed=1, item=2, agent=3, round=4)
+    draws = Draws(1, np.array([2], np.uint64), agent=3, round=4)
     # Whole multiples of 2**-32: exact.
-    assert [draws.uniform() for _ in range(3)] == [0.7945712627843022, 0.8151352787390351, 0.026458924170583487]
+    assert [draws.uniform().item() for _ in range(3)] == [0.7945712627843022, 0.8151352787390351, 0.026458924170583487]
 
 
 def bins(numbers, count):
@@ -246,7 +246,7 @@ def together(first, second, count=16):
 
 @pytest.mark.parametrize(("seed", "agent", "round"), [(0, 0, 1), (1, 0, 1), (7, 11, 20), (2**63, 999_999, 3)])
 def test_uniform_over_items(seed, agent, round):
-    numbers = [Draws(seed, item, agent, round).uniform() for item in range(20_000)]
+    numbers = Draws(seed, np.arange(20_000, dtype=np.uint64), agent, round).uniform()[:, 0]
     assert stats.chisquare(np.bincount(bins(numbers, 100), minlength=100)).pvalue > SIGNIFICANCE
 
 
@@ -255,7 +255,7 @@ def test_uniform_over_agents_rounds_and_seeds():
         draw_all(0, [0], np.arange(50_000), np.array([1])),
         draw_all(0, [0], np.array([0]), np.arange(50_000)),
         draw_all(0, [2**40], np.arange(200)[:, None], np.arange(250)).ravel(),
-        np.array([Draws(seed, 0, 0, 1).uniform() for seed in range(10_000)]),
+        np.array([Draws(seed, np.zeros(1, np.uint64), 0, 1).uniform().item() for seed in range(10_000)]),
     ):
         assert stats.chisquare(np.bincount(bins(numbers, 100), minlength=100)).pvalue > SIGNIFICANCE
 
@@ -285,11 +285,23 @@ def test_two_seeds_are_independent(one, other):
 
 
 def test_successive_draws_of_one_agent_are_independent():
-    pairs = []
-    for item in range(20_000):
-        draws = Draws(0, item, 4, 1)
-        pairs.append((draws.uniform(), draws.uniform()))
-    assert together(*np.array(pairs).T, count=10) > SIGNIFICANCE
+    draws = Draws(0, np.arange(20_000, dtype=np.uint64), 4, 1)
+    assert together(draws.uniform()[:, 0], draws.uniform()[:, 0], count=10) > SIGNIFICANCE
+
+
+def test_coordinates_are_independent_and_the_first_is_that_of_one():
+    ids = np.arange(20_000, dtype=np.uint64)
+    three = Draws(0, ids, 4, 1).uniform(3)
+    np.testing.assert_array_equal(three[:, :1], Draws(0, ids, 4, 1).uniform())
+    for a, b in itertools.combinations(range(3), 2):
+        assert together(three[:, a], three[:, b], count=10) > SIGNIFICANCE
+
+
+def test_draws_of_some_items_go_on_where_all_were():
+    draws = Draws(3, np.arange(5, dtype=np.uint64), 1, 2)
+    draws.uniform()
+    some = draws.take(np.array([True, False, False, True, False]))
+    np.testing.assert_array_equal(some.uniform(2), draws.uniform(2)[[0, 3]])
 
 
 def test_low_bits_are_as_random_as_high_ones():

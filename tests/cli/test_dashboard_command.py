@@ -91,5 +91,5 @@ def test_a_record_is_served(cli, tmp_path, monkeypatch):
     np.testing.assert_array_equal(world.scores, record.statistics("test"))
     np.testing.assert_array_equal(world.y, record.y_test)
     assert i == 29
-    assert served[0].about.rule.startswith("Δ-trigger, threshold 0.2, 8 bits")
+    assert served[0].about.rule.startswith("delta-trigger:0.2, 8 bits")
     assert len(served[0].about.network.links) == 10  # five is no grid: a ring

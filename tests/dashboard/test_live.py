@@ -9,34 +9,18 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
-from collegium import policy, protocol, topology
-from collegium.dashboard.live import Live, spoken
+from collegium import policy, topology
+from collegium.dashboard.live import Live
 from collegium.live.client import Client
 from collegium.live.folder import Wishes, create
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
 from dashboards import running, until
-from helpers import RULES
 from live_processes import ask_all, statistics, status
 from live_processes import running as network_of
 
 RING = policy.uniform(topology.ring(4))
-
-
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_who_spoke_follows_from_what_was_reached(rule):
-    """From an agent's own statistics alone, without what it heard."""
-    over = policy.uniform(topology.erdos_renyi(6, links=14, seed=7))
-    scores = np.tanh(np.random.default_rng(2).normal(size=(5, 6)))
-    run = collaborate(scores, over, 12, rule, 3)
-    for i in range(5):
-        words = [spoken(rule, [float(scores[i, k]), *run.statistics[1:12, i, k].tolist()], 3, i, k) for k in range(6)]
-        assert (np.array(words).T @ over.graph.audience_sizes).sum() == run.transmissions[i]
-
-
-def test_who_took_no_part_said_nothing():
-    assert spoken(protocol.DeGroot(), [None, None, 0.5, 0.25], 0, 0, 0) == [False, False, True, True]
 
 
 def neighbour(number, state, reason="", rejected=0):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from collegium.cli.dashboard import _digits
-from collegium.dashboard.snapshot import network_of, words_of
+from collegium.dashboard.snapshot import network_of
 from collegium.network import collaborate
 from collegium.policy import uniform
-from collegium.protocol import DeltaTrigger, SocialLearning
 from collegium.topology import grid
 
 
@@ -103,9 +102,7 @@ def test_a_what_if_that_is_none_is_answered_by_a_sentence(digits, body, headers,
     assert (got, sentence in content["error"]) == (status, True), content
 
 
-def test_rules_and_networks_have_words():
-    assert words_of(DeltaTrigger(0.5)) == "Δ-trigger, threshold 0.5"
-    assert words_of(SocialLearning()) == "social learning"
+def test_a_network_as_the_page_draws_it():
     over = uniform(grid(2, 2))
     shown = network_of(over)
     assert len(shown.links) == over.links

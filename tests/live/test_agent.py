@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -297,9 +297,9 @@ def test_mistakes(names: list[int], scores: list[float], sentence: str) -> None:
 def test_a_rule_of_ones_own_runs_as_it_is() -> None:
     @dataclass(frozen=True)
     class Stubborn(protocol.DeGroot):
-        def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
-            heard = super().absorb(state, inbox, weights)
-            return heard._replace(statistic=0.5 * (heard.statistic + state.statistic))
+        def absorb(self, seat: protocol.Seat, state: Any, inbox: protocol.Inbox) -> Any:
+            absorbed = super().absorb(seat, state, inbox)
+            return absorbed._replace(x=0.5 * (absorbed.x + state.x))
 
     over = NETWORKS["grid"]
     for rule in (Stubborn(), protocol.Quantised(Stubborn(), 5, 4.0)):
@@ -387,7 +387,7 @@ def test_decided_items_are_told_before_their_rows_are_used_again() -> None:
 def test_a_frame_that_names_an_item_twice_is_refused() -> None:
     over = policy.uniform(topology.complete(3))
     with in_memory(over, rounds=2) as agents:
-        frame = Frame(Kind.ROUND, 1, 1, 1, np.array([5, 5], np.uint64), 2, None, np.ones(2))
+        frame = Frame(Kind.ROUND, 1, 1, 1, np.array([5, 5], np.uint64), 2, None, np.ones((2, 1)))
         agents[0].receive(1, encode(frame, agents[0]._dialect))
         assert agents[0].status()["neighbours"][0]["rejected_frames"] == 1
         assert not agents[0].is_pending(5)
@@ -446,13 +446,14 @@ def test_a_word_said_twice_is_measured_once() -> None:
         agents[0].submit([5], np.zeros(1))
         neighbour = agents[0]._neighbours[1]
         word = [
-            encode(Frame(Kind.ROUND, 1, t, 1, np.array([5], np.uint64), 1, None, np.ones(1)), agents[0]._dialect)
+            encode(Frame(Kind.ROUND, 1, t, 1, np.array([5], np.uint64), 1, None, np.ones((1, 1))), agents[0]._dialect)
             for t in (1, 2)
         ]
         agents[0].receive(1, word[0])
         assert neighbour.response is None  # a first word waits for a view
         agents[0].receive(
-            2, encode(Frame(Kind.ROUND, 2, 1, 1, np.array([5], np.uint64), 1, None, np.ones(1)), agents[0]._dialect)
+            2,
+            encode(Frame(Kind.ROUND, 2, 1, 1, np.array([5], np.uint64), 1, None, np.ones((1, 1))), agents[0]._dialect),
         )
         agents[0].receive(1, word[1])
         first = neighbour.response
@@ -472,7 +473,7 @@ def test_a_frame_that_names_an_item_twice_leaves_the_books_in_order(lists: list[
     frames = zip(((t, sender) for t in (1, 2) for sender in (1, 2)), lists, strict=True)
     for (t, sender), names in frames:
         ids = np.array(names, np.uint64)
-        frame = Frame(Kind.ROUND, sender, t, len(names), ids, len(names), None, np.ones(len(names)))
+        frame = Frame(Kind.ROUND, sender, t, len(names), ids, len(names), None, np.ones((len(names), 1)))
         agent.receive(sender, encode(frame, agent._dialect))
         items = agent.status()["items"]
         assert items["in_hand"] == sum(agent.is_pending(name) for name in range(4))

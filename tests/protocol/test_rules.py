@@ -7,7 +7,21 @@ import collegium
 from collegium import collaborate
 from collegium._util.randomness import Draws
 from collegium.errors import RuleError, ScoreError
-from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, LabelStability, Quantised, Renormalise, SocialLearning
+from collegium.protocol import (
+    LOST,
+    OWN,
+    RECEIVED,
+    SILENT,
+    DeGroot,
+    DeltaTrigger,
+    HoldLast,
+    Inbox,
+    LabelStability,
+    Quantised,
+    Renormalise,
+    SocialLearning,
+)
+from collegium.protocol.codec import Quantise
 from helpers import MAILBOXES, POLICIES, RULES, scores
 
 EPS = np.finfo(float).eps
@@ -108,14 +122,24 @@ def test_label_stability_as_the_appendix_says(name, patience, confidence):
         assert run.transmissions[i] == cost
 
 
+def seat(agent=0):
+    return POLICIES["lonely"].at(1)[agent]
+
+
+def inbox(value):
+    column = np.array([[[value]]])
+    return Inbox(column, np.ones((1, 1)), np.zeros((1, 1), np.uint8), column[0])
+
+
 def test_a_silent_agent_may_speak_again():
-    rule = LabelStability(1, 0.4)
-    state = rule.init(1.0)
-    _, state = rule.emit(state, Draws(0, 0, 0, 1))
-    state = rule.absorb(state, [1.0], [1.0])
-    assert rule.emit(state, Draws(0, 0, 0, 2))[0] is None  # stable and sure
-    state = rule.absorb(state, [0.1], [1.0])
-    assert rule.emit(state, Draws(0, 0, 0, 3))[0] == 0.1  # no longer sure
+    rule, ids = LabelStability(1, 0.4), np.zeros(1, np.uint64)
+    state = rule.init(seat(), np.array([[1.0]]))
+    state = rule.absorb(seat(), state, inbox(1.0))
+    assert rule.emit(seat(), state, Draws(0, ids, 0, 2))[0].spoke.tolist() == [False]  # stable and sure
+    state = rule.absorb(seat(), state, inbox(0.1))
+    outbox, _ = rule.emit(seat(), state, Draws(0, ids, 0, 3))
+    assert outbox.spoke.tolist() == [True]  # no longer sure
+    assert outbox.values.tolist() == [[0.1]]
 
 
 @pytest.mark.parametrize("rule", [DeGroot(), SocialLearning(), Quantised(DeGroot(), 3, 2.0)])
@@ -128,14 +152,15 @@ def test_full_communication_costs_T_times_links(rule):
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32])
 def test_quantiser_sends_adjacent_levels_without_bias(bits):
-    rule = Quantised(DeGroot(), bits, bound=2.0)
-    levels = np.array([rule.level(j) for j in range(min(rule.levels, 256))])
+    codec = Quantise(bits, bound=2.0)
+    levels = codec.decode(np.arange(min(codec.levels, 256)))
     step = 4.0 / (2**bits - 1)
     np.testing.assert_allclose(levels, -2.0 + step * np.arange(len(levels)), atol=8 * EPS)
     values = np.random.default_rng(0).uniform(-2, 2, 50)
     draws = (np.arange(10_000) + 0.5) / 10_000
     for value in values:
-        sent = np.array([rule.level(rule.index(value, u)) for u in draws[:: 1 if bits < 4 else 100]])
+        u = draws[:: 1 if bits < 4 else 100]
+        sent = codec.decode(codec.index(np.full(len(u), value), u))
         assert np.abs(sent - value).max() <= step * (1 + 1e-9)
         assert len(np.unique(sent)) <= 2
         # an even grid of draws misses the probability by at most one of its cells
@@ -144,11 +169,12 @@ def test_quantiser_sends_adjacent_levels_without_bias(bits):
 
 @pytest.mark.parametrize("bits", [1, 5, 32])
 def test_quantiser_at_its_ends(bits):
-    rule = Quantised(DeGroot(), bits, bound=0.3)
+    codec = Quantise(bits, bound=0.3)
     for u in (0.0, 0.5, 1 - 2**-32):
-        assert rule.index(0.3, u) == rule.levels - 1
-        assert rule.index(-0.3, u) == 0
-        assert rule.level(0) == -rule.level(rule.levels - 1)
+        draws = np.full(2, u)
+        assert codec.index(np.array([0.3, -0.3]), draws).tolist() == [codec.levels - 1, 0]
+    low, high = codec.decode(np.array([0, codec.levels - 1]))
+    assert low == -high
 
 
 def test_quantised_statistics_have_the_right_mean():
@@ -189,15 +215,15 @@ def test_rules_pass_their_own_checks(rule):
         (lambda: Quantised(DeGroot(), 0, 1.0), "bits must be a whole number between 1 and 32; got 0"),
         (lambda: Quantised(DeGroot(), 33, 1.0), "between 1 and 32"),
         (lambda: Quantised(DeGroot(), 4.5, 1.0), "between 1 and 32"),
-        (lambda: Quantised(DeGroot(), 4, 0.0), "bound of Quantised must be a finite number, above 0"),
-        (lambda: Quantised(DeGroot(), 4, float("nan")), "bound of Quantised must be a finite number, above 0"),
+        (lambda: Quantised(DeGroot(), 4, 0.0), "bound of a quantiser must be a finite number, above 0"),
+        (lambda: Quantised(DeGroot(), 4, float("nan")), "bound of a quantiser must be a finite number, above 0"),
         (lambda: Quantised(Quantised(DeGroot(), 4, 1.0), 4, 1.0), "not itself quantised"),
         (lambda: Quantised("degroot", 4, 1.0), "wraps a rule"),
-        (lambda: DeltaTrigger(-0.1), "threshold of DeltaTrigger must be a finite number, at least 0"),
+        (lambda: DeltaTrigger(-0.1), "threshold of a Δ-trigger must be a finite number, at least 0"),
         (lambda: DeltaTrigger(float("inf")), "at least 0"),
-        (lambda: LabelStability(0, 0.1), "patience of LabelStability"),
-        (lambda: LabelStability(1.5, 0.1), "patience of LabelStability"),
-        (lambda: LabelStability(1, -1.0), "confidence of LabelStability"),
+        (lambda: LabelStability(0, 0.1), "patience of label stability"),
+        (lambda: LabelStability(1.5, 0.1), "patience of label stability"),
+        (lambda: LabelStability(1, -1.0), "confidence of label stability"),
     ],
 )
 def test_impossible_settings_are_refused(make, complaint):
@@ -212,16 +238,31 @@ def test_social_learning_outgrows_a_quantiser():
     assert collaborate(x, p, rounds=3, rule=rule).rounds == 3
     with pytest.raises(ScoreError, match=r"takes scores up to 0\.\d+ in 4 rounds, but 24 lie outside"):
         collaborate(x, p, rounds=4, rule=rule)
-    with pytest.raises(ScoreError, match="lies outside the quantiser"):
-        rule.emit(SocialLearning().init(2.5), Draws(0, 0, 0, 1))
 
 
 def test_mailboxes():
-    arrived, last, weights = [None, 2.0, None], [5.0, 1.0, None], [0.5, 0.25, 0.25]
-    assert HoldLast().read(arrived, last, weights) == ([5.0, 2.0, 0.0], weights)
-    assert Renormalise().read(arrived, last, weights) == ([2.0], [1.0])
-    assert Renormalise().read([None] * 3, last, weights) == ([5.0, 1.0, 0.0], weights)
-    assert Renormalise().read([1.0, None, 3.0], last, weights) == ([1.0, 3.0], [0.5 / 0.75, 0.25 / 0.75])
+    own, weights = np.array([[7.0]]), np.array([[0.5], [0.25], [0.25]])
+
+    def read(mailbox, statuses, known=(True, True, True), values=(5.0, 2.0, 0.0)):
+        status = np.array(statuses, np.uint8)[:, None]
+        found = mailbox.read(Inbox(np.array(values)[:, None, None], weights, status, own), np.array(known)[:, None])
+        return found.values[:, 0, 0].tolist(), found.weights[:, 0].tolist()
+
+    as_it_was = [5.0, 2.0, 0.0], [0.5, 0.25, 0.25]
+    assert read(HoldLast(), [SILENT, RECEIVED, SILENT]) == as_it_was
+    assert read(HoldLast(), [LOST, RECEIVED, SILENT]) == ([5.0, 2.0, 0.0], [0.0, 0.5, 0.5])
+    assert read(HoldLast("hold"), [LOST, RECEIVED, LOST]) == as_it_was
+    # whoever is silent and was never heard has nothing to hold
+    assert read(HoldLast(), [RECEIVED, RECEIVED, SILENT], (True, True, False)) == (
+        [5.0, 2.0, 0.0],
+        [0.5 / 0.75, 0.25 / 0.75, 0.0],
+    )
+    assert read(Renormalise(), [SILENT, RECEIVED, LOST]) == ([5.0, 2.0, 0.0], [0.0, 1.0, 0.0])
+    assert read(Renormalise(), [OWN, SILENT, SILENT]) == ([5.0, 2.0, 0.0], [1.0, 0.0, 0.0])
+    # nobody is left: the last values are held, and of whom nothing ever came, the agent's own stands in
+    assert read(Renormalise(), [LOST, SILENT, LOST], (True, True, False)) == ([5.0, 2.0, 7.0], [0.5, 0.25, 0.25])
+    with pytest.raises(RuleError, match='means "renormalise" or "hold", got'):
+        HoldLast("forget")
 
 
 def test_renormalise_forgets_the_silent():

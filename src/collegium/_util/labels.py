@@ -1,4 +1,4 @@
-"""Labels at the door: whatever a user calls the two classes becomes +1 and -1 inside."""
+"""Validation of labels: whatever a user calls the classes becomes +1 and -1, or 0 … C-1, inside."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,7 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
     >>> to_signs(["cat", "dog"], 2, classes=("cat", "dog"))
     array([ 1, -1], dtype=int8)
     """
-    try:
-        labels = np.asarray(y)
-    except ValueError:
-        raise LabelError("labels must be a plain list, one per item") from None
-    if labels.ndim != 1 or len(labels) != n:
-        raise LabelError(f"labels must be one per item: expected {n}, got an array of shape {labels.shape}")
+    labels = _one_per_item(y, n)
     if n == 0:
         return np.empty(0, np.int8)
     kinds = {isinstance(label, str) for label in y} if isinstance(y, (list, tuple)) else set()
@@ -57,6 +52,34 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
             f"label {_plain(labels[strangers[0]])!r} of item {strangers[0]} is neither {positive!r} nor {negative!r}"
         )
     return np.where(is_positive, np.int8(1), np.int8(-1))
+
+
+def to_places(y: ArrayLike, n: int, C: int, classes: Sequence[Any] | None = None) -> NDArray[np.intp]:
+    """Labels of n items as places 0 … C-1 among the classes; without `classes` they are places already.
+
+    >>> to_places(["b", "a", "c"], 3, 3, classes=("a", "b", "c"))
+    array([1, 0, 2])
+    """
+    labels = _one_per_item(y, n)
+    if classes is None:
+        classes = range(C)
+    if len(classes) != C:
+        raise LabelError(f"the scores are of {C} classes, but {len(classes)} are named")
+    place = {_plain(one): c for c, one in enumerate(classes)}
+    for i, label in enumerate(labels.tolist()):
+        if label not in place:
+            raise LabelError(f"label {label!r} of item {i} is none of {', '.join(map(repr, place))}")
+    return np.array([place[label] for label in labels.tolist()], np.intp)
+
+
+def _one_per_item(y: ArrayLike, n: int) -> NDArray[Any]:
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise LabelError("labels must be a plain list, one per item") from None
+    if labels.ndim != 1 or len(labels) != n:
+        raise LabelError(f"labels must be one per item: expected {n}, got an array of shape {labels.shape}")
+    return labels
 
 
 def _distinct(labels: NDArray[Any]) -> list[Any]:

@@ -25,6 +25,17 @@ def wrong(statistics: ArrayLike, y: ArrayLike) -> Doubles:
     return np.asarray((~(values * signs[:, None] > 0)).mean(axis=1), np.float64)
 
 
+def leads(statistics: Doubles, places: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether the entry of the true class is larger than every other, shape (…, n, K) from (…, n, K, C).
+
+    >>> leads(np.array([[[2.0, 1.0, -3.0], [1.0, 1.0, -2.0]]]), np.array([0])).tolist()  # a tie does not lead
+    [[True, False]]
+    """
+    own = (statistics * (places[:, None] == np.arange(statistics.shape[-1]))[:, None]).sum(axis=-1, keepdims=True)
+    beaten = (statistics < own).sum(axis=-1)
+    return np.asarray(beaten == statistics.shape[-1] - 1)
+
+
 class Interval(NamedTuple):
     """A mean and the half-width of its interval."""
 

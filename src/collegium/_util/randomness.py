@@ -11,6 +11,7 @@ join one of each with a 32-bit finaliser (lowbias32).
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -157,39 +158,65 @@ def _halves(words: U64) -> tuple[U32, U32]:
     return (words >> np.uint64(32)).astype(np.uint32), words.astype(np.uint32)
 
 
-def uniform_draws(keys: tuple[U32, U32], salts: tuple[U32, U32]) -> NDArray[np.float64]:
-    """The first `Draws.uniform` of every item's key and sender's salt; arrays broadcast."""
+def uniform_words(keys: tuple[U32, U32], salts: tuple[U32, U32]) -> U32:
+    """32 random bits for every item's key and sender's salt; arrays broadcast."""
     x = (keys[0] ^ salts[0]) + (keys[1] ^ salts[1])
-    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x21F0AAAD)
-    x = (x ^ (x >> np.uint32(15))) * np.uint32(0xD35A2D97)
-    return np.asarray((x ^ (x >> np.uint32(15))) * 2.0**-32, np.float64)
+    y = x >> np.uint32(16)
+    x ^= y
+    x *= np.uint32(0x21F0AAAD)
+    x ^= np.right_shift(x, np.uint32(15), out=y)
+    x *= np.uint32(0xD35A2D97)
+    x ^= np.right_shift(x, np.uint32(15), out=y)
+    return np.asarray(x)
 
 
-def _lowbias32(x: int) -> int:
-    x ^= x >> 16
-    x = (x * 0x21F0AAAD) & 0xFFFFFFFF
-    x ^= x >> 15
-    x = (x * 0xD35A2D97) & 0xFFFFFFFF
-    return x ^ (x >> 15)
+def uniform_draws(keys: tuple[U32, U32], salts: tuple[U32, U32]) -> NDArray[np.float64]:
+    """A number in [0, 1) for every item's key and sender's salt; arrays broadcast."""
+    return np.asarray(uniform_words(keys, salts) * 2.0**-32, np.float64)
 
 
 class Draws:
-    """The random numbers of one agent for one item in one round: what a rule's `emit` receives.
+    """The random numbers of one agent in one round, for n items at once: what `emit` and `encode` receive.
 
-    >>> Draws(seed=0, item=5, agent=2, round=1).uniform() == Draws(0, 5, 2, 1).uniform()
+    A draw is a hash of (seed, item, agent, round), of how many came before it, and of its coordinate: it does not
+    depend on the batch, so a simulator, a batch of any shape and a live network agree bit for bit.
+
+    >>> a, b = Draws(0, np.arange(3, dtype=np.uint64), agent=2, round=1), Draws(0, np.array([1], np.uint64), 2, 1)
+    >>> float(a.uniform()[1, 0]) == float(b.uniform()[0, 0])
     True
     """
 
-    __slots__ = ("agent", "count", "item", "round", "seed")
+    __slots__ = ("_count", "_keys", "agent", "round")
 
-    def __init__(self, seed: int, item: int, agent: int, round: int) -> None:
-        self.seed, self.item, self.agent, self.round = seed, item, agent, round
-        self.count = 0
+    def __init__(self, seed: int, ids: U64, agent: int, round: int) -> None:
+        self._keys = item_keys(np.array([seed], np.uint64), ids)
+        self.agent, self.round, self._count = agent, round, 0
 
-    def uniform(self) -> float:
-        """A number in [0, 1) with 32 random bits; each call gives the next one."""
-        key = mix64(mix64(self.seed) ^ mix64(self.item))
-        salt = mix64(mix64(mix64(self.round) ^ self.count) ^ mix64(self.agent))
-        self.count += 1
-        mixed = key ^ salt
-        return _lowbias32(((mixed >> 32) + mixed) & 0xFFFFFFFF) * 2.0**-32
+    @classmethod
+    def of_keys(cls, keys: tuple[U32, U32], agent: int, round: int) -> "Draws":
+        """The same from the items' `item_keys`, which stay the same for all agents and rounds."""
+        draws = cls.__new__(cls)
+        draws._keys, draws.agent, draws.round, draws._count = keys, agent, round, 0
+        return draws
+
+    def __len__(self) -> int:
+        return len(self._keys[0])
+
+    def take(self, rows: NDArray[Any]) -> "Draws":
+        """The draws of some of the items, going on where these are."""
+        some = Draws.of_keys((self._keys[0][rows], self._keys[1][rows]), self.agent, self.round)
+        some._count = self._count
+        return some
+
+    def uniform(self, width: int = 1) -> NDArray[np.float64]:
+        """Numbers in [0, 1) with 32 random bits, shape (n, width); each call gives the next ones."""
+        salts = _halves(np.array([salt64(self.agent, self.round, self._count, j) for j in range(width)], np.uint64))
+        self._count += 1
+        return uniform_draws((self._keys[0][:, None], self._keys[1][:, None]), salts)
+
+
+@lru_cache(1 << 14)
+def salt64(agent: int, round: int, count: int = 0, coordinate: int = 0) -> int:
+    """The 64-bit salt of an agent's draw: the `count`-th of its round, for one coordinate of a message."""
+    salt = mix64(mix64(mix64(round) ^ count) ^ mix64(agent))
+    return mix64(salt ^ mix64(coordinate)) if coordinate else salt

@@ -1,4 +1,4 @@
-"""Scores at the door: numbers of shape (items, agents), all finite."""
+"""Validation of scores: numbers of shape (items, agents) or (items, agents, classes), all finite."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,17 @@ Doubles = NDArray[np.float64]
 
 
 def check_scores(scores: ArrayLike, K: int) -> Doubles:
-    """Scores as float64 of shape (n, K), all finite."""
+    """Scores of two classes as float64 of shape (n, K), all finite."""
+    values = check_scores_of_classes(scores, K)
+    if values.shape[2] > 1:
+        raise ScoreError(
+            f"this is for two classes, one number per item and agent, (n, {K}); these scores are of {values.shape[2]}"
+        )
+    return values[:, :, 0]
+
+
+def check_scores_of_classes(scores: ArrayLike, K: int) -> Doubles:
+    """Scores as float64 of shape (n, K, d), all finite; d is 1 for two classes, else their number."""
     try:
         given = np.asarray(scores)
         if isinstance(scores, np.ma.MaskedArray) or given.dtype.kind not in "fiubO":
@@ -19,16 +29,19 @@ def check_scores(scores: ArrayLike, K: int) -> Doubles:
         raise ScoreError("scores must be real numbers, none masked, in an array of shape (items, agents)") from None
     if values.size == 0 and values.ndim < 2:
         values = values.reshape(0, K)
-    if values.ndim != 2:
-        raise ScoreError(f"scores must have shape (items, agents) = (n, {K}), got an array of shape {values.shape}")
-    n, columns = values.shape
+    if values.ndim not in (2, 3):
+        raise ScoreError(
+            f"scores must have shape (items, agents) = (n, {K}), or (n, {K}, classes); got an array of shape "
+            f"{values.shape}"
+        )
+    n, columns = values.shape[:2]
     if columns != K:
-        turned = f" There are {n} rows: pass scores.T?" if n == K else ""
+        turned = f" There are {n} rows: pass scores.T?" if n == K and values.ndim == 2 else ""
         raise ScoreError(
             f"scores have {columns} columns, but the network has {K} agents: one column per agent.{turned}"
         )
     if not np.isfinite(values).all():
-        bad = ~np.isfinite(values)
+        bad = np.asarray(~np.isfinite(values).reshape(n, K, -1).all(axis=2))
         kind = "NaN" if np.isnan(values).any() else "infinite values"
         k = int(np.flatnonzero(bad.any(axis=0))[0])
         rows = np.flatnonzero(bad[:, k])
@@ -36,5 +49,25 @@ def check_scores(scores: ArrayLike, K: int) -> Doubles:
         raise ScoreError(
             f"scores contain {kind}: agent {k}, {len(rows)} of {n} items (first: item {rows[0]})"
             f"{f', and {more} more agents' if more else ''}. Drop the items or fix the model of agent {k}."
+        )
+    return values[:, :, None] if values.ndim == 2 else _of_classes(values)
+
+
+def _of_classes(values: Doubles) -> Doubles:
+    """Scores (n, K, d) of several classes: they must sum to zero, since one number less travels."""
+    d = values.shape[2]
+    if d < 3:
+        raise ScoreError(
+            f"scores of shape (items, agents, classes) are for three classes or more, got {d}: two classes are one "
+            "number, positive for the second class, in an array of shape (items, agents)"
+        )
+    sums = np.abs(values.sum(axis=2))
+    size = np.abs(values).max(axis=2, initial=0.0)
+    off = np.argwhere(sums > 1e-6 * np.maximum(size, 1.0))
+    if len(off):
+        i, k = off[0]
+        raise ScoreError(
+            f"scores of several classes must sum to zero over the classes: item {i}, agent {k} sums to "
+            f"{values[i, k].sum():.6g}. Take log-probabilities less their mean, scores - scores.mean(2, keepdims=True)"
         )
     return values

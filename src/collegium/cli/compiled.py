@@ -14,14 +14,14 @@ def place() -> Path:
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    package = Path(collegium.__file__).parent
+    package = Path(collegium.__file__).parent / "kernels"
     return package / "__pycache__" if os.access(package, os.W_OK) else Path.home() / ".cache" / "numba"
 
 
 def is_compiled() -> bool:
     """Whether there is any of it for this Python; numba itself sees to it that it is that of today's source."""
     tag = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return next(place().glob(f"**/kernels.*.{tag}.nbi"), None) is not None
+    return next(place().glob(f"**/averaging.*.{tag}.nbi"), None) is not None
 
 
 def announce() -> None:

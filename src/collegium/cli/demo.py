@@ -119,7 +119,7 @@ def _rows(runs: list[Repetition], run: Run) -> list[Row]:
     rows.append(_row("vote of all nine, at a centre", [r.vote for r in runs], 9))
     rows.append(_row("average of all nine, at a centre", [r.average for r in runs], 9 * 64))
     for t in SHOWN:
-        bits = t * run.policy.links * run.rule.message_bits
+        bits = t * run.policy.links * run.rule.message_bits()
         rounds = "1 round" if t == 1 else f"{t} rounds"
         rows.append(_row(f"collegium after {rounds} (mean agent)", [r.rounds[t].mean() for r in runs], bits))
     return rows

@@ -82,7 +82,7 @@ def _plan(one: "Plan") -> dict[str, Any]:
         "policy": one.weighing,
         "rule": repr(one.rule),
         "rounds": one.rounds,
-        "message_bits": one.rule.message_bits,
+        "message_bits": one.rule.message_bits(),
         "error": one.error.mean,
         "ci95": one.error.half,
         "bits": one.bits.mean,

@@ -12,21 +12,15 @@ from collegium.errors import RuleError
 if TYPE_CHECKING:
     from collegium.protocol import Rule
 
-RULES = {
-    "degroot": ("DeGroot", (), "degroot"),
-    "social-learning": ("SocialLearning", (), "social-learning"),
-    "delta-trigger": ("DeltaTrigger", (float,), "delta-trigger:0.1"),
-    "label-stability": ("LabelStability", (int, float), "label-stability:2,0.5"),
-}
-"""What `collegium.protocol` calls each rule, its settings, and how it is written here."""
+EXAMPLES = ("degroot", "social-learning", "delta-trigger:0.1", "label-stability:2,0.5")
 
 RuleName = Annotated[
     str | None,
     typer.Option(
         "--rule",
-        help=f"What agents say and when: {', '.join(example for *_, example in RULES.values())}. "
+        help=f"What agents send and when: {', '.join(EXAMPLES)}, or the name of an installed rule of your own. "
         "By default that of a network file, or degroot.",
-        autocompletion=among(*(example for *_, example in RULES.values())),
+        autocompletion=among(*EXAMPLES),
     ),
 ]
 Bits = Annotated[int | None, typer.Option("--bits", help="Quantise messages to this many bits (1 to 32).")]
@@ -36,17 +30,9 @@ Bound = Annotated[float | None, typer.Option("--bound", help="Range of the quant
 def read_rule(written: str, bits: int | None, bound: float | None, rounds: int, largest: float | None = None) -> Rule:
     """The rule meant by `name:setting,setting`, quantised if bits are given, for scores up to `largest`."""
     from collegium import protocol
+    from collegium.protocol.registry import rule_from_text
 
-    name, _, rest = written.partition(":")
-    if name not in RULES:
-        raise RuleError(f"there is no rule {name!r}: write {', '.join(example for *_, example in RULES.values())}")
-    kind, types, example = RULES[name]
-    settings = [part for part in rest.split(",") if part]
-    try:
-        values = [convert(part) for convert, part in zip(types, settings, strict=True)]
-    except ValueError:
-        raise RuleError(f"cannot read the rule {written!r}: write {example}") from None
-    rule: Rule = getattr(protocol, kind)(*values)
+    rule = rule_from_text(written)
     if bits is None:
         if bound is not None:
             raise RuleError("--bound is the range of a quantiser: give --bits too")
@@ -54,7 +40,7 @@ def read_rule(written: str, bits: int | None, bound: float | None, rounds: int, 
     if bound is None and largest is None:
         raise RuleError("--bits needs --bound, the largest message there can be: scores come one by one")
     if bound is None:
-        share = protocol.Quantised(rule, bits, 1.0).reach(max(rounds, 0))  # of the bound, for the largest score
+        share = protocol.Quantised(rule, bits, 1.0).max_score(max(rounds, 0))  # of the bound, for the largest score
         if share <= 0:
             raise RuleError(
                 f"{bits} bits are too few for {written} over {rounds} rounds: its messages outgrow any bound"

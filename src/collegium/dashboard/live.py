@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from collegium._util.randomness import Draws
 from collegium.dashboard import what_if
-from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of, words_of
+from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, World
@@ -23,7 +22,7 @@ from collegium.errors import CollegiumError, InputFileError
 from collegium.live.client import Client
 from collegium.live.launcher import Member, members
 from collegium.policy import Policy
-from collegium.protocol import Rule
+from collegium.protocol import registry
 
 PERIOD = 0.25
 """Seconds between two questions to an agent."""
@@ -84,8 +83,8 @@ class Live(Feed):
             kind="live", title=f"network {first.agent.network} in {Path(folder).name or folder}",
             agents=[member.file.agent.name for member in network],
             classes=(plus, minus) if dataset is None else dataset.class_names,
-            rounds=self._base.rounds, rule=words_of(self._base.rule), scale=1.0, items=0, has_truth=dataset is not None,
-            has_views=dataset is not None, network=network_of(policy, drawn.positions),
+            rounds=self._base.rounds, rule=registry.describe(self._base.rule), scale=1.0, items=0,
+            has_truth=dataset is not None, has_views=dataset is not None, network=network_of(policy, drawn.positions),
             topologies=list(what_if.topologies(K)),
         )  # fmt: skip
         self._said = [_Said() for _ in network]
@@ -182,8 +181,9 @@ class Live(Feed):
         traces = [one.get("trace", []) for one in told]
         reached = max((len(trace) for trace in traces), default=0)
         spoke = np.zeros((T, K), bool)
-        for k, trace in enumerate(traces):
-            spoke[: len(trace), k] = spoken(self._base.rule, trace, self._base.seed, int(id, 16), k)[:T]
+        for k in range(K):
+            sent = told[k].get("spoke", [])
+            spoke[: len(sent), k] = sent
         scores = self._scores(known)
         place = self.place(id)
         number = int(id, 16)
@@ -198,7 +198,7 @@ class Live(Feed):
             limit=None if scores is None else what_if.limit(self._base, scores),
             settled=[[one.get("settled") if t == T else None for one in told] for t in range(reached)],
             spoke=spoke[: max(reached - 1, 0)].tolist(),
-            bits=int((spoke @ audience).sum()) * self._base.rule.message_bits,
+            bits=int((spoke @ audience).sum()) * self._base.rule.message_bits(),
             missed=[one.get("missed", []) for one in told],
             views=[one.get("view", "waiting") for one in told],
             picture=self.picture(id),
@@ -237,22 +237,6 @@ class Live(Feed):
             in_hand=status["items"]["in_hand"],
             done=status["items"]["done"],
         )
-
-
-def spoken(rule: Rule, trace: Sequence[float | None], seed: int, item: int, agent: int) -> list[bool]:
-    """In which rounds an agent with these statistics sent its word: one entry for each round from 1 on.
-
-    Every built-in rule averages, so that hearing its own next statistic with weight one takes it where it went.
-    """
-    state, words = None, []
-    for t, value in enumerate(trace, start=1):
-        if value is None:  # it took no part yet
-            words.append(False)
-            continue
-        state = rule.init(value) if state is None else rule.absorb(state, [value], [1.0])
-        message, state = rule.emit(state, Draws(seed, item, agent, t))
-        words.append(message is not None)
-    return words
 
 
 def _policy(network: Sequence[Member]) -> Policy:

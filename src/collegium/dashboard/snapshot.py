@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.policy import Policy
-from collegium.protocol import DeltaTrigger, LabelStability, Quantised, Rule
 from collegium.topology.deterministic import circle
 
 Label = int
@@ -130,6 +129,8 @@ class About(msgspec.Struct, frozen=True):
     network: Network
     topologies: list[str]
     """Those that a what-if may change to."""
+    rules: list[str] = []
+    """Rules of one's own that a what-if may change to, beside the built-in ones."""
     start: str = START
 
 
@@ -145,18 +146,3 @@ def network_of(policy: Policy, positions: NDArray[np.float64] | None = None) -> 
         if l != k
     ]
     return Network([(float(x), float(y)) for x, y in places], links, policy.perron.tolist(), float(policy.slem))
-
-
-def words_of(rule: Rule) -> str:
-    """A rule for people to read.
-
-    >>> words_of(Quantised(LabelStability(2, 0.5), bits=4, bound=2.0))
-    'label stability, patience 2, confidence 0.5, 4 bits within ±2'
-    """
-    if isinstance(rule, Quantised):
-        return f"{words_of(rule.rule)}, {rule.bits} bit{'s' * (rule.bits > 1)} within ±{rule.bound:.3g}"
-    if isinstance(rule, DeltaTrigger):
-        return f"Δ-trigger, threshold {rule.threshold:g}"
-    if isinstance(rule, LabelStability):
-        return f"label stability, patience {rule.patience}, confidence {rule.confidence:g}"
-    return {"DeGroot": "DeGroot averaging", "SocialLearning": "social learning"}.get(type(rule).__name__, str(rule))

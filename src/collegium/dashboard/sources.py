@@ -10,10 +10,11 @@ import numpy as np
 
 from collegium.agents.base import Signs
 from collegium.dashboard import what_if
-from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of, words_of
+from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of
 from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, Wishes, World
 from collegium.errors import DataError, InputFileError
+from collegium.protocol import registry
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -64,7 +65,10 @@ class Feed(ABC):
             if self._compiled.is_set():
                 averages = what_if.averages(world, self._before(given))
             return Answer(
-                network_of(world.policy), words_of(world.rule), what_if.item(world, i, self.picture(item)), averages
+                network_of(world.policy),
+                registry.describe(world.rule),
+                what_if.item(world, i, self.picture(item)),
+                averages,
             )
 
     def picture(self, item: str) -> str | None:
@@ -111,9 +115,9 @@ class Recorded(Feed):
         self._world = world
         self._about = About(
             kind="recorded", title=title, agents=list(agents) or [f"agent {k}" for k in range(K)], classes=classes,
-            rounds=world.rounds, rule=words_of(world.rule), scale=usual(world.scores), items=n,
+            rounds=world.rounds, rule=registry.describe(world.rule), scale=usual(world.scores), items=n,
             has_truth=world.y is not None, has_views=views is not None, network=network_of(world.policy),
-            topologies=list(what_if.topologies(K)),
+            topologies=list(what_if.topologies(K)), rules=what_if.own_rules(),
         )  # fmt: skip
         self._given: Signs | None = None
         first = opening(world.scores)

@@ -10,20 +10,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium import corruption, policy, protocol, topology
-from collegium._util.randomness import Draws
+from collegium import corruption, policy, topology
 from collegium.dashboard.snapshot import Averages, Item
 from collegium.errors import CollegiumError, RuleError, ScoreError
-from collegium.network import Run, admit, by_agents, collaborate
+from collegium.network import Run, collaborate, validated
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, HoldLast, Quantised, Rule, SocialLearning
+from collegium.protocol import DeGroot, Quantised, Rule, registry
+from collegium.protocol.averaging import is_degroot, tends_to_mean
 from collegium.topology import Graph
 from collegium.topology.deterministic import squarest
 
 Doubles = NDArray[np.float64]
 MOST_AGENTS, MOST_ROUNDS = 64, 200
 _MOST_NUMBERS = 4_000_000  # statistics held at once; beyond that fewer items are averaged
-_POINTS = 25  # of bits against error: each is a run of its own for rules that fall silent
+_POINTS = 25  # of bits against error
 
 _WEIGHTS: dict[str, Callable[[Graph], Policy]] = {
     "uniform": policy.uniform,
@@ -37,7 +37,8 @@ class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     topology: str = "given"
     weights: Literal["given", "uniform", "metropolis", "laplacian"] = "given"
-    rule: Literal["given", "degroot", "social-learning", "delta-trigger", "label-stability"] = "given"
+    rule: Annotated[str, msgspec.Meta(max_length=200)] = "given"
+    """The name of a rule, or a whole one as on the command line."""
     threshold: Annotated[float, msgspec.Meta(ge=0)] = 0.1
     patience: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)] = 2
     confidence: Annotated[float, msgspec.Meta(ge=0)] = 0.5
@@ -70,7 +71,7 @@ class World:
             raise ScoreError(f"the dashboard draws at most {MOST_AGENTS} agents; this network has {self.policy.size}")
         if not 1 <= self.rounds <= MOST_ROUNDS:
             raise RuleError(f"the dashboard shows 1 to {MOST_ROUNDS} rounds, not {self.rounds}")
-        admit(self.scores, self.policy, self.rounds, [self.rule], self.seed, "all", self.names, HoldLast())
+        validated(self.scores, self.policy, self.rounds, [self.rule], self.seed, items=self.names)
 
     @property
     def bound(self) -> float:
@@ -133,21 +134,20 @@ def _policy(given: Policy, wishes: Wishes) -> Policy:
 def _rule(world: World, wishes: Wishes, rounds: int, largest: float) -> Rule:
     given = world.rule
     inner = given.rule if isinstance(given, Quantised) else given
-    if wishes.rule == "degroot":
-        inner = DeGroot()
-    elif wishes.rule == "social-learning":
-        inner = SocialLearning()
-    elif wishes.rule == "delta-trigger":
-        inner = protocol.DeltaTrigger(wishes.threshold)
-    elif wishes.rule == "label-stability":
-        inner = protocol.LabelStability(wishes.patience, wishes.confidence)
+    if wishes.rule != "given":
+        settings = {
+            "delta-trigger": (wishes.threshold,),
+            "label-stability": (wishes.patience, wishes.confidence),
+        }.get(wishes.rule, ())
+        text = f"{wishes.rule}:{','.join(map(repr, settings))}" if settings else wishes.rule
+        inner = registry.rule_from_text(text)
     bits = (given.bits if isinstance(given, Quantised) else 64) if not wishes.bits else wishes.bits
     if bits > 32:
         return inner
     # The bound as given if it is wide enough; else the least that takes these scores for so many rounds.
-    if isinstance(given, Quantised) and Quantised(inner, bits, given.bound).reach(rounds) >= largest:
+    if isinstance(given, Quantised) and Quantised(inner, bits, given.bound).max_score(rounds) >= largest:
         return Quantised(inner, bits, given.bound)
-    share = Quantised(inner, bits, 1.0).reach(rounds)
+    share = Quantised(inner, bits, 1.0).max_score(rounds)
     if share <= 0:
         raise RuleError(f"{bits} bits are too few for {inner} over {rounds} rounds: its messages outgrow any bound")
     return Quantised(inner, bits, max(largest, 1e-12) / share)
@@ -163,38 +163,12 @@ def _with_faults(scores: Doubles, wishes: Wishes, seed: int) -> Doubles:
     return corruption.sign_flip(scores, wishes.faulty, wishes.strength)
 
 
-@dataclass(frozen=True)
-class _Overheard(Rule):
-    """A rule that notes who speaks when: what makes links pulse."""
-
-    rule: Rule
-    log: set[tuple[int, int]]
-
-    def init(self, score: float) -> Any:
-        return self.rule.init(score)
-
-    def emit(self, state: Any, rng: Draws) -> tuple[float | None, Any]:
-        message, state = self.rule.emit(state, rng)
-        if message is not None:
-            self.log.add((rng.round, rng.agent))
-        return message, state
-
-    def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
-        return self.rule.absorb(state, inbox, weights)
-
-    def statistic(self, state: Any) -> float:
-        return self.rule.statistic(state)
-
-
 def item(world: World, i: int, picture: str | None = None) -> Item:
-    """One item round by round: run as the agents see it, which needs no compiler and so is there at once."""
-    name, T, K = world.name(i), world.rounds, world.policy.size
-    job = admit(world.scores[i : i + 1], world.policy, T, [world.rule], world.seed, "all", [name], HoldLast())
-    log: set[tuple[int, int]] = set()
-    outcome = by_agents(job, _Overheard(world.rule, log))
-    run = Run(outcome.statistics, outcome.transmissions, T, world.rule, world.policy, [name], job.seed)
+    """One item round by round."""
+    name, T = world.name(i), world.rounds
+    run = collaborate(world.scores[i : i + 1], world.policy, T, world.rule, world.seed, items=[name])
     settled = None
-    if isinstance(world.rule, DeGroot):
+    if is_degroot(world.rule):
         settled = [run.settled(t, world.bound)[0].tolist() for t in range(T + 1)]
     return Item(
         id=str(i),
@@ -204,16 +178,27 @@ def item(world: World, i: int, picture: str | None = None) -> Item:
         statistics=run.statistics[:, 0].tolist(),
         limit=limit(world, world.scores[i]),
         settled=settled,
-        spoke=[[(t, k) in log for k in range(K)] for t in range(1, T + 1)],
+        spoke=run.spoke[:, 0].tolist(),
         bits=int(run.bits[0]),
         picture=picture,
     )
 
 
 def limit(world: World, scores: Doubles) -> float | None:
-    """Where averaging at full precision, with nobody silent, ends; social learning goes on growing."""
-    inner = world.rule.rule if isinstance(world.rule, Quantised) else world.rule
-    return None if isinstance(inner, SocialLearning) else float(scores @ world.policy.perron)
+    """Where averaging at full precision, with nobody silent, ends; None for rules that do not average."""
+    return float(scores @ world.policy.perron) if tends_to_mean(world.rule) else None
+
+
+def own_rules() -> list[str]:
+    """Rules of one's own that need no settings, by name."""
+    found = []
+    for name in registry.own_names():
+        try:
+            registry.rule_from_text(name)
+        except CollegiumError:  # it needs settings, or is a part of a rule
+            continue
+        found.append(name)
+    return found
 
 
 def decisions(world: World) -> NDArray[np.int8]:
@@ -249,7 +234,7 @@ def averages(world: World, before: NDArray[np.int8]) -> Averages:
         errors=errors,
         best=best,
         worst=worst,
-        bits=_bits(world, n),
+        bits=_bits(run),
         changed=float((labels[:shared] != before[:shared]).mean()) if shared else 0.0,
         split=np.flatnonzero((alone != alone[:, :1]).any(axis=1)).tolist(),
         wrong=np.flatnonzero(wrong).tolist(),
@@ -262,21 +247,8 @@ def _run(world: World) -> Run:
     return collaborate(world.scores[:n], world.policy, world.rounds, world.rule, world.seed, items=names)
 
 
-def _bits(world: World, n: int) -> list[tuple[int, float]]:
-    T, rule = world.rounds, world.rule
-    points = sorted({round(t) for t in np.linspace(0, T, min(T + 1, _POINTS))})
-    inner = rule.rule if isinstance(rule, Quantised) else rule
-    if type(inner) in (DeGroot, SocialLearning):  # nobody is ever silent
-        return [(t, float(t * world.policy.links * rule.message_bits)) for t in points]
-    names = None if world.names is None else list(world.names[:n])
-    return [
-        (
-            t,
-            float(
-                collaborate(
-                    world.scores[:n], world.policy, t, rule, world.seed, record="final", items=names
-                ).bits.mean()
-            ),
-        )
-        for t in points
-    ]
+def _bits(run: Run) -> list[tuple[int, float]]:
+    """Mean bits per item when agents stop after so many rounds."""
+    so_far = np.append(0.0, np.cumsum(run.bits_by_round, axis=0).mean(axis=1))
+    points = sorted({round(t) for t in np.linspace(0, run.rounds, min(run.rounds + 1, _POINTS))})
+    return [(t, float(so_far[t])) for t in points]

@@ -16,10 +16,11 @@ from collegium.agents.calibration import uncentred
 from collegium.agents.scores import Scores
 from collegium.data import Dataset
 from collegium.errors import DataError, ModelError, ScoreError
-from collegium.protocol.base import NUMBER_BITS
 
 Doubles = NDArray[np.float64]
 Counts = NDArray[np.int64]
+NUMBER_BITS = 64
+"""The size of a number that is sent as it is."""
 LARGEST = 1e100
 """Statistics beyond this are no scores, and overflow where they are squared."""
 

@@ -14,8 +14,16 @@ from collegium.agents.scores import Scores
 from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
-from collegium.fusion.base import Aligned, Coordination, Decision, Method, aligned, at_a_centre, complete_views
-from collegium.protocol.base import NUMBER_BITS
+from collegium.fusion.base import (
+    NUMBER_BITS,
+    Aligned,
+    Coordination,
+    Decision,
+    Method,
+    aligned,
+    at_a_centre,
+    complete_views,
+)
 
 if TYPE_CHECKING:
     from collegium.data import Dataset

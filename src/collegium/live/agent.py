@@ -29,6 +29,7 @@ from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live.account import Account
 from collegium.live.doors import Away
+from collegium.live.item_states import ItemStates
 from collegium.live.peers import Deadlines, Neighbour, State
 from collegium.live.table import (
     ABSENT,
@@ -45,7 +46,6 @@ from collegium.live.table import (
     Rows,
     Table,
 )
-from collegium.live.talk import talk_of
 from collegium.live.transport.base import Place, Transport
 from collegium.live.wire import (
     MOST_ITEMS,
@@ -54,13 +54,11 @@ from collegium.live.wire import (
     Frame,
     FrameError,
     Kind,
-    Single,
     decode,
     encode,
-    encode_single,
 )
-from collegium.protocol import DeGroot, Rule
-from collegium.protocol.base import sign
+from collegium.protocol import DeGroot, HoldLast, Rule, Seat
+from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox
 
 Name = int | str
 Doubles = NDArray[np.float64]
@@ -68,6 +66,7 @@ _log = logging.getLogger("collegium.live")
 _PING = 0.5  # seconds between questions to somebody who is silent although its token is there
 _WAITING = 256  # frames that came while another was read; whoever brings more must wait
 _LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
+_STATUS = np.array([LOST, SILENT, RECEIVED, LOST], np.uint8)  # of a word that is ABSENT, UNCHANGED, SAID, GIVEN_UP
 _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
 
 
@@ -146,12 +145,18 @@ class Agent:
         self.place, self.name, self.number = place, place.name, place.number
         self.classes, self.rule, self.deadlines = tuple(classes), rule, deadlines
         self.rounds = whole_number(rounds, "rounds", RuleError, at_least=1, at_most=10_000)
-        self._score, self._holds = score, absent == "hold"
+        self._score, self._mailbox = score, HoldLast(lost=absent)
         heard = {peer.number for peer in place.hears}
         if set(weights) - {self.number} != heard:
             raise LiveError(f"{self.name} has weights for {sorted(weights)} and hears {sorted(heard)}")
-        self._weights: list[Any] = [weights[number] for number in sorted(weights)]
-        self._place_of_own = sorted(weights).index(self.number) if self.number in weights else None
+        senders = sorted(weights)
+        seat = Seat(
+            self.number,
+            np.array(senders, np.int32),
+            senders.index(self.number) if self.number in weights else None,
+            np.array([weights[number] for number in senders], np.float64),
+            np.array([peer.number for peer in place.audience], np.int32),
+        )
         self._columns = {number: c for c, number in enumerate(sorted(heard))}
         self._neighbours = {
             peer.number: Neighbour(peer, peer in place.hears, peer in place.audience, deadlines)
@@ -160,12 +165,13 @@ class Agent:
         self._heard = [self._neighbours[number] for number in self._columns]
         self._excused = np.ones(len(self._heard), np.bool_)
         self._somebody_excused = True
-        largest = rule.reach(self.rounds) * rule.message_growth(self.rounds) * (1 + 1e-9)
-        self._dialect = Dialect(int(place.network, 16), policy, rule.message_bits, self.rounds, largest)
-        capacity = Table.capacity_for(self.rounds, len(heard), limits.memory)
+        largest = rule.max_score(self.rounds) * rule.message_growth(self.rounds) * (1 + 1e-9)
+        width = rule.width(1)
+        self._dialect = Dialect(int(place.network, 16), policy, rule.codec.message_bits, self.rounds, largest, width)
+        capacity = Table.capacity_for(self.rounds, len(heard), limits.memory, width)
         self._most = min(limits.in_hand or capacity // 4, capacity // 2)
-        self._table = Table(self.rounds, len(heard), capacity)
-        self._talk = talk_of(rule, self.number, seed64(seed), capacity)
+        self._table = Table(self.rounds, len(heard), capacity, width)
+        self._states = ItemStates(rule, seat, seed64(seed), capacity)
         self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._named: set[int] = set()
         self._listed = 0
@@ -227,12 +233,12 @@ class Agent:
         scores = np.ascontiguousarray(scores, np.float64)
         if scores.shape != ids.shape:
             raise ScoreError(f"{len(ids)} items, but scores of shape {scores.shape}")
-        reach = self.rule.reach(self.rounds)
-        outside = np.flatnonzero(~(np.abs(scores) <= reach))
+        most = self.rule.max_score(self.rounds)
+        outside = np.flatnonzero(~(np.abs(scores) <= most))
         if len(outside):
             i = int(outside[0])
             raise ScoreError(
-                f"item {names[i]!r} has score {scores[i]:.6g}; {self.rule} takes finite ones up to {reach:.6g}"
+                f"item {names[i]!r} has score {scores[i]:.6g}; {self.rule} takes finite ones up to {most:.6g}"
             )
         with self._lock:
             if self._is_closed:
@@ -311,13 +317,11 @@ class Agent:
             frame = decode(data, self._dialect)
             if frame.sender != sender:
                 raise FrameError(f"a frame that claims to come from agent {frame.sender}")
-            asks = isinstance(frame, Frame) and frame.kind in (Kind.ASK, Kind.PING)
+            asks = frame.kind in (Kind.ASK, Kind.PING)
             if not (neighbour.hears if asks else neighbour.is_heard):
                 raise FrameError("a frame from an agent that has no part in this one's rounds")
             self._hear_again(neighbour)
-            if isinstance(frame, Single):
-                self._hear_single(neighbour, frame, now)
-            elif frame.kind is Kind.ROUND:
+            if frame.kind is Kind.ROUND:
                 self._hear(neighbour, frame, now)
             elif frame.kind is Kind.NEWS:
                 self._hear_news(frame, now)
@@ -390,7 +394,7 @@ class Agent:
                 return  # its naming was lost: the question for what is overdue brings it again
             rows, ids = known
         column = self._columns[neighbour.peer.number]
-        values = self._talk.values(frame.values)
+        values = self.rule.codec.decode(frame.values)
         valid = (rows >= 0) & (table.id[rows] == ids)
         valid &= table.word[t - 1, column, rows] == ABSENT
         due = rows[valid & (table.round[rows] == t) & (table.state[rows] == TALKING)]
@@ -417,65 +421,6 @@ class Agent:
                 begun = max(begun, self._table.asked.item(column, row))
             neighbour.measure(now - begun)
 
-    def _hear_single(self, neighbour: Neighbour, frame: Single, now: float) -> None:
-        """The same for a frame with one item in it, without arrays."""
-        table, t, item = self._table, frame.round, frame.item
-        if item is not None:
-            row = table.find(item)
-            if row < 0:
-                row = int(self._take_heard(np.array([item], np.uint64), now, t)[0])
-            neighbour.remember(frame.list, np.array([row]), np.array([item], np.uint64))
-        else:
-            known = neighbour.recall(frame.list)
-            if known is None or len(known[1]) != 1:
-                return
-            row, item = known[0].item(), known[1].item()
-        if row < 0 or table.id.item(row) != item:
-            return
-        column = self._columns[neighbour.peer.number]
-        words = table.word[t - 1, :, row]
-        if words.item(column) != ABSENT:
-            return
-        if frame.message is None:
-            words[column] = UNCHANGED
-        else:
-            table.inbox[t - 1, column, row] = self._talk.value_one(frame.message)
-            words[column] = SAID
-        if table.round.item(row) == t and table.state.item(row) == TALKING:
-            self._measure(neighbour, column, row, t, now)
-            self._advance_single(row)
-
-    def _advance_single(self, row: int) -> None:
-        """Go on with one item while all its neighbours have spoken; what is not as usual goes the general way."""
-        table, H = self._table, len(self._heard)
-        t = table.round.item(row)
-        while (words := table.word[t - 1, :, row].tolist()).count(SAID) == H:
-            inbox = table.inbox[t - 1, :, row].tolist()
-            if self._place_of_own is not None:
-                inbox.insert(self._place_of_own, self._talk.own_one(row))
-            statistic = self._talk.absorb_one(row, inbox, self._weights)
-            table.trace[t, row] = statistic
-            self._account.rounds += 1
-            now = time.monotonic()
-            if t == self.rounds:
-                agreed = all(sign(value) == sign(statistic) for value in inbox)
-                table.agreed[row] = agreed and not table.missed[:, row].any()
-                self._finish(np.array([row]), now)
-                return
-            t += 1
-            table.round[row], table.since[row] = t, now
-            message = self._talk.emit_one(row, t)
-            if message is not None:
-                table.said[t - 1, row], table.spoke[t - 1, row] = message, True
-            item = table.id.item(row)
-            number, is_named = self._list(item.to_bytes(8, "little"), 1)
-            self._named.add(number)
-            if self.place.audience:
-                single = Single(self.number, t, number, None if is_named else item, message)
-                self._transmit(encode_single(single, self._dialect))
-        if ABSENT not in words or self._somebody_excused:
-            self._touched.append(np.array([row]))
-
     def _answer(self, frame: Frame, now: float) -> None:
         """Say again what a neighbour has not heard, or that it is not said yet."""
         assert frame.ids is not None
@@ -490,13 +435,13 @@ class Agent:
         again = rows[said]
         if len(again):
             spoke = table.spoke[t - 1, again]
-            messages = table.said[t - 1, again[spoke]]
+            messages = table.sent[t - 1, again[spoke]]
             self._send(again, t, messages, None if spoke.all() else spoke, afresh=True)
         # What it will never say, having come too late or having no room, it says at once.
         never = ~said & (~known | (table.first[rows] > t))
         if never.any():
             number, nobody = self._list(b"", 0)[0], np.zeros(int(never.sum()), np.bool_)
-            silent = Frame(Kind.ROUND, self.number, t, number, frame.ids[never], len(nobody), nobody, np.empty(0))
+            silent = Frame(Kind.ROUND, self.number, t, number, frame.ids[never], len(nobody), nobody)
             self._transmit(encode(silent, self._dialect))
         waiting = frame.ids[~said & ~never]
         if len(waiting):
@@ -542,18 +487,18 @@ class Agent:
         if not len(rows):
             return
         table = self._table
-        self._talk.begin(rows, table.id[rows], scores)
+        self._states.begin(rows, table.id[rows], scores[:, None])
         table.score[rows], table.state[rows] = scores, TALKING
-        statistics, first = self._talk.statistic(rows), table.first[rows]
-        table.trace[first - 1, rows] = statistics
+        first = table.first[rows]
+        table.trace[first - 1, rows] = self._states.statistic(rows)[:, 0]
         for t in _distinct(first):
             self._say(rows[first == t], t, now)
 
     def _say(self, rows: Rows, t: int, now: float) -> None:
         table = self._table
-        messages, spoke = self._talk.emit(rows, t)
+        messages, spoke = self._states.emit(rows, t)
         speaking = rows if spoke is None else rows[spoke]
-        table.said[t - 1, speaking] = messages
+        table.sent[t - 1, speaking] = messages
         table.spoke[t - 1, speaking] = True
         table.since[rows] = now
         self._send(rows, t, messages, spoke)
@@ -585,51 +530,39 @@ class Agent:
                     self._say(at, t + 1, now)
 
     def _absorb(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
-        table = self._table
-        heard = list(table.inbox[t - 1][:, rows])
-        gone = None
-        if not (words == SAID).all():
-            gone = self._fill_in(rows, t, words, heard)
-        inbox, weights = heard, self._weights
-        if self._place_of_own is not None:
-            inbox.insert(self._place_of_own, self._talk.own(rows))
-        if gone is not None and not self._holds:
-            weights = self._renormalised(rows, inbox, gone)
-        self._talk.absorb(rows, inbox, weights)
-        statistic = self._talk.statistic(rows)
+        table, seat = self._table, self._states.seat
+        own = self._states.own(rows)
+        shape = len(seat.senders), len(rows)
+        values, status = np.empty((*shape, own.shape[1])), np.empty(shape, np.uint8)
+        heard = [place for place in range(shape[0]) if place != seat.own]
+        values[heard], status[heard] = table.inbox[t - 1][:, rows], _STATUS[words]
+        if seat.own is not None:
+            values[seat.own], status[seat.own] = own, OWN
+        inbox = Inbox(values, np.broadcast_to(seat.weights[:, None], shape), status, own)
+        if (words != SAID).any():
+            inbox = self._fill_in(rows, t, words, inbox, heard)
+        statistic = self._states.absorb(rows, inbox)[:, 0]
         table.trace[t, rows] = statistic
         self._account.rounds += len(rows)
         if t == self.rounds:
-            signs = np.sign(np.array(inbox))
-            table.agreed[rows] = (signs == np.sign(statistic)).all(axis=0) & ~table.missed[:, rows].any(axis=0)
+            same = np.sign(inbox.values[:, :, 0]) == np.sign(statistic)
+            table.agreed[rows] = same.all(axis=0) & ~table.missed[:, rows].any(axis=0)
 
-    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], heard: list[Doubles]) -> NDArray[np.bool_] | None:
-        """Put a neighbour's last word where it said nothing new; which words are missing altogether, if any are."""
-        gone = np.zeros(words.shape, np.bool_)
+    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], inbox: Inbox, heard: list[int]) -> Inbox:
+        """Put a neighbour's last message where it sent nothing new, and note which messages are missing altogether."""
+        known = np.ones(inbox.status.shape, np.bool_)
         for c, neighbour in enumerate(self._heard):
-            said = words[c] == SAID
-            if not said.all():
-                last, ever = self._table.last_said(t, c, rows)
-                heard[c] = np.where(said, heard[c], np.where(ever, last, 0.0))
-                gone[c] = ~said & ~((words[c] == UNCHANGED) & ever)
-                neighbour.missed += int(gone[c].sum())
-        if not gone.any():
-            return None
-        self._table.missed[:, rows] |= gone
-        return gone
-
-    def _renormalised(self, rows: Rows, inbox: list[Doubles], gone: NDArray[np.bool_]) -> list[Doubles]:
-        """Weights without those who are gone, scaled up to one."""
-        if self._place_of_own is not None:
-            gone = np.insert(gone, self._place_of_own, False, axis=0)
-        shares = np.array(self._weights)[:, None] * ~gone
-        total = shares.sum(axis=0)
-        alone = total <= 0  # nobody was heard and the agent does not count itself: it keeps what it has
-        shares = np.divide(shares, total, out=np.zeros_like(shares), where=~alone)
-        if alone.any():
-            shares[0] = np.where(alone, 1.0, shares[0])
-            inbox[0] = np.where(alone, self._talk.statistic(rows), inbox[0])
-        return list(shares)
+            received = words[c] == SAID
+            if not received.all():
+                last, ever = self._table.last_received(t, c, rows)
+                inbox.values[heard[c]] = np.where(
+                    received[:, None], inbox.values[heard[c]], np.where(ever[:, None], last, 0.0)
+                )
+                known[heard[c]] = ever
+                gone = ~received & ~((words[c] == UNCHANGED) & ever)
+                neighbour.missed += int(gone.sum())
+                self._table.missed[c, rows] |= gone
+        return self._mailbox.read(inbox, known)
 
     def _finish(self, rows: Rows, now: float) -> None:
         table = self._table
@@ -850,6 +783,7 @@ class Agent:
             "score": None if state == VIEWLESS else table.score.item(row),
             "statistic": trace[-1],
             "trace": trace,
+            "spoke": table.spoke[:reached, row].tolist(),
             "settled": bool(self._settled(np.array([row]))[0]) if is_decided else None,
             "missed": [n.peer.name for c, n in enumerate(self._heard) if table.missed.item(c, row)],
             "age_ms": round(1e3 * (now - table.born.item(row)), 3),

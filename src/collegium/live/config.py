@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,12 +19,11 @@ from collegium.live.agent import Limits
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place, Tls
 from collegium.live.transport.faulty import Faults
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
+from collegium.protocol import Rule, registry
 
 _ENDPOINT = re.compile(r"(tls|tcp)/(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):\d{1,5}")
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Number = Annotated[int, Meta(ge=0, le=65535)]
-_RULES = {kind.__name__: kind for kind in (DeGroot, SocialLearning, DeltaTrigger, LabelStability)}
 
 
 Absent = Literal["renormalise", "hold"]
@@ -59,12 +58,8 @@ class Talk(_Table):
     """A hash of everybody's weights."""
     rounds: Annotated[int, Meta(ge=1, le=10_000)] = 20
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
-    rule: str = "DeGroot"
-    threshold: float | None = None
-    patience: int | None = None
-    confidence: float | None = None
-    bits: int | None = None
-    bound: float | None = None
+    rule: str = "degroot"
+    """As on the command line: quantised:(delta-trigger:0.1),4,2.0; one of your own must be installed."""
     absent: Absent = "renormalise"
 
 
@@ -178,27 +173,10 @@ class AgentFile(_Table):
 
     def rule(self) -> Rule:
         """The rule that is meant."""
-        talk = self.talk
-        if talk.rule not in _RULES:
-            raise InputFileError(f"there is no rule {talk.rule!r}: choose one of {', '.join(_RULES)}")
-        kind = _RULES[talk.rule]
-        given = {
-            name: value
-            for name in ("threshold", "patience", "confidence")
-            if (value := getattr(talk, name)) is not None
-        }
         try:
-            rule = kind(**given)
-        except TypeError:
-            wanted = [one.name for one in fields(kind)]
-            raise InputFileError(
-                f"{talk.rule} takes {', '.join(wanted) or 'no settings'}; given: {', '.join(given) or 'none'}"
-            ) from None
-        if talk.bits is None:
-            return rule
-        if talk.bound is None:
-            raise InputFileError("bits need a bound: the largest message there can be")
-        return Quantised(rule, talk.bits, talk.bound)
+            return registry.rule_from_text(self.talk.rule)
+        except CollegiumError as problem:
+            raise InputFileError(f"talk.rule: {problem}") from None
 
     def agent_settings(self) -> dict[str, Any]:
         """What `Agent` takes besides its place, its weights and its model."""
@@ -218,18 +196,6 @@ class AgentFile(_Table):
         if self.faults is None:
             return None
         return replace(Faults(**msgspec.structs.asdict(self.faults)), seed=self.faults.seed + self.agent.number)
-
-
-def rule_settings(rule: Rule) -> dict[str, Any]:
-    """A built-in rule as settings of `Talk`."""
-    settings: dict[str, Any] = {}
-    if isinstance(rule, Quantised):
-        settings = {"bits": rule.bits, "bound": rule.bound}
-        rule = rule.rule
-    if type(rule).__name__ not in _RULES:
-        raise InputFileError(f"{rule} is a rule of your own, which a file cannot hold: use one of {', '.join(_RULES)}")
-    named = {name: getattr(rule, name) for name in ("threshold", "patience", "confidence") if hasattr(rule, name)}
-    return {"rule": type(rule).__name__, **named, **settings}
 
 
 def read(path: Path) -> AgentFile:
@@ -255,7 +221,7 @@ def checked(content: dict[str, Any]) -> AgentFile:
     _check(file)
     file.transport_faults()
     rule, rounds = file.agent_settings()["rule"], file.talk.rounds
-    if not rule.reach(rounds) > 0:
+    if not rule.max_score(rounds) > 0:
         raise InputFileError(f"{rule} leaves no room for any score in {rounds} rounds: take more bits or fewer rounds")
     return file
 

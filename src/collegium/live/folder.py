@@ -21,7 +21,7 @@ from collegium.live import config, keys, model
 from collegium.live.config import AgentFile, Heard, Hearer, Model, Port, Secrets, Talk, Wait, Who
 from collegium.live.peers import Deadlines
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, Rule
+from collegium.protocol import DeGroot, Rule, registry
 from collegium.team import Team
 from collegium.team_files.folder import new_folder
 
@@ -82,7 +82,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
         for k in range(K)
     ]
     everybody = config.digest("".join(map(config.hash_of_weights, hears)).encode())
-    talk = Talk(everybody, wishes.rounds, wishes.seed, absent=wishes.absent, **config.rule_settings(wishes.rule))
+    talk = Talk(everybody, wishes.rounds, wishes.seed, registry.to_text(wishes.rule), wishes.absent)
     with new_folder(out) as folder:
         authority = keys.create_authority(folder, network) if wishes.tls else None
         for k in range(K):

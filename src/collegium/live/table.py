@@ -19,9 +19,12 @@ NO_VIEW, VIEW, LATE_VIEW = range(3)
 
 
 class Table:
-    """Rows for `capacity` items of T rounds, heard from H neighbours; a decided item stays until its row is needed."""
+    """Rows for `capacity` items of T rounds, heard from H neighbours in messages of w numbers.
 
-    def __init__(self, rounds: int, hears: int, capacity: int) -> None:
+    A decided item stays until its row is needed.
+    """
+
+    def __init__(self, rounds: int, hears: int, capacity: int, width: int = 1) -> None:
         self.capacity = capacity
         self.id = np.zeros(capacity, np.uint64)
         self.state = np.zeros(capacity, np.uint8)
@@ -36,9 +39,10 @@ class Table:
         self.ended = np.zeros(capacity)
         self.score = np.zeros(capacity)
         self.trace = np.zeros((rounds + 1, capacity))
-        self.said = np.zeros((rounds, capacity))
+        self.sent = np.zeros((rounds, capacity, width))
+        """The codes of this agent's messages."""
         self.spoke = np.zeros((rounds, capacity), np.bool_)
-        self.inbox = np.zeros((rounds, hears, capacity))
+        self.inbox = np.zeros((rounds, hears, capacity, width))
         self.word = np.zeros((rounds, hears, capacity), np.uint8)
         self.asked = np.zeros((hears, capacity))
         self.missed = np.zeros((hears, capacity), np.bool_)
@@ -52,9 +56,9 @@ class Table:
         self._past: OrderedDict[int, None] = OrderedDict()
 
     @staticmethod
-    def capacity_for(rounds: int, hears: int, budget: int) -> int:
+    def capacity_for(rounds: int, hears: int, budget: int, width: int = 1) -> int:
         """How many rows fit into so many bytes."""
-        row = 9 * rounds * hears + 8 * (2 * rounds + 1) + rounds + 9 * hears + 260
+        row = (8 * width + 1) * rounds * hears + 8 * (rounds * (1 + width) + 1) + rounds + 9 * hears + 260
         return max(budget // row, 64)
 
     def find(self, item: int) -> int:
@@ -94,8 +98,8 @@ class Table:
         self.active += len(rows)
         return rows
 
-    def last_said(self, t: int, column: int, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """A neighbour's latest word up to round t, and whether there is any."""
+    def last_received(self, t: int, column: int, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """A neighbour's latest message up to round t, shape (n, w), and whether there is any."""
         said = self.word[:t, column][:, rows] == SAID
         latest = t - 1 - np.argmax(said[::-1], axis=0)
         return self.inbox[latest, column, rows], np.asarray(said.any(axis=0))

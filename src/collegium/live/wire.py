@@ -8,10 +8,10 @@
     16 policy   8     and a hash of everything both sides must agree on (weights, rule, rounds, seed)
     24 list     4     ROUND: number of the list of items, which the sender may have named before; ASK: who is asked
     28 count    4     items
-    32 bits     1     of a message: 64 for a number as it is, else the index of a level
+    32 bits     1     of a number: 64 for one as it is, else its code
     33 flags    1     NAMED: item identities follow; SILENT: a mask of those who speak follows
     34 zero     2
-    36 identities, 8 bytes each · mask, a bit each · messages of those who speak, `bits` each, padded with 0
+    36 identities, 8 bytes each · mask, a bit each · messages of those who speak, w numbers of `bits`, padded with 0
 
 All numbers are little-endian. A frame has exactly the length its header says.
 """
@@ -32,9 +32,8 @@ from collegium.errors import LiveError
 VERSION = 1
 MOST_ITEMS = 1 << 16
 """Items in one frame at most; more go into several."""
-_NOTHING = np.empty(0)
+_NOTHING = np.empty((0, 1))
 _HEADER = struct.Struct("<BBHIQQIIBBH")
-_DOUBLE = struct.Struct("<d")
 NUMBER = 64
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -70,9 +69,12 @@ class Dialect:
     network: int
     policy: int
     bits: int = NUMBER
+    """Of a number in a message."""
     rounds: int = 20
     largest: float = 1e300
     """No honest message is larger than this."""
+    width: int = 1
+    """Numbers in a message."""
 
 
 class Frame(NamedTuple):
@@ -89,34 +91,7 @@ class Frame(NamedTuple):
     spoke: Bools | None = None
     """Which items the sender speaks about; None for all."""
     values: Doubles | NDArray[np.uint32] = _NOTHING
-    """One message per item spoken about: numbers, or indices of levels."""
-
-
-class Single(NamedTuple):
-    """A ROUND frame about one item, without arrays: an item alone is not to pay for many."""
-
-    sender: int
-    round: int
-    list: int
-    item: int | None
-    """Its identity; None where the list was named before."""
-    message: float | None
-    """A number, the index of a level, or None for silence."""
-
-
-def encode_single(frame: Single, dialect: Dialect) -> bytes:
-    """The same bytes as `encode` gives for a frame with this one item."""
-    bits, message = dialect.bits, frame.message
-    flags = (_NAMED if frame.item is not None else 0) | (_SILENT if message is None else 0)
-    header = _HEADER.pack(
-        VERSION, 1, frame.sender, frame.round, dialect.network, dialect.policy, frame.list, 1, bits, flags, 0
-    )
-    item = b"" if frame.item is None else frame.item.to_bytes(8, "little")
-    if message is None:
-        return header + item + b"\0"
-    if bits == NUMBER:
-        return header + item + _DOUBLE.pack(message)
-    return header + item + int(message).to_bytes((bits + 7) // 8, "little")
+    """One message per item spoken about, shape (s, w): numbers, or codes of them."""
 
 
 def encode(frame: Frame, dialect: Dialect) -> bytes:
@@ -138,7 +113,7 @@ def encode(frame: Frame, dialect: Dialect) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, dialect: Dialect) -> Frame | Single:
+def decode(data: bytes, dialect: Dialect) -> Frame:
     """The frame these bytes are, or the reason why they are none."""
     if len(data) < _HEADER.size:
         raise FrameError(f"a frame has at least {_HEADER.size} bytes, this one {len(data)}")
@@ -163,8 +138,6 @@ def decode(data: bytes, dialect: Dialect) -> Frame | Single:
     masked = (count + 7) // 8 if silent else 0
     if len(data) < place + 8 * count * named + masked:
         raise FrameError(f"{len(data)} bytes are too few for {count} items")
-    if count == 1 and meant is Kind.ROUND:
-        return _decode_single(data, dialect, sender, round, number, named, silent)
     ids = None
     if named:
         ids = np.frombuffer(data, "<u8", count, place).astype(np.uint64, copy=False)
@@ -180,12 +153,13 @@ def decode(data: bytes, dialect: Dialect) -> Frame | Single:
             raise FrameError("a mask with more bits than items")
         spoke, place = spread[:count].view(np.bool_), place + masked
         speakers = int(spoke.sum())
-    payload = (speakers * bits + 7) // 8 if meant is Kind.ROUND else 0
+    numbers = speakers * dialect.width
+    payload = (numbers * bits + 7) // 8 if meant is Kind.ROUND else 0
     if len(data) != place + payload:
         raise FrameError(f"{len(data)} bytes where the header says {place + payload}")
     values: Doubles | NDArray[np.uint32] = _NOTHING
     if meant is Kind.ROUND:
-        values = _unpack(data, place, speakers, bits)
+        values = _unpack(data, place, numbers, bits).reshape(speakers, dialect.width)
         if bits == NUMBER and speakers:
             # One comparison for both ends; NaN passes neither.
             honest = -dialect.largest <= values.min() and values.max() <= dialect.largest
@@ -194,41 +168,13 @@ def decode(data: bytes, dialect: Dialect) -> Frame | Single:
     return Frame(meant, sender, round, number, ids, count, spoke, values)
 
 
-def _decode_single(
-    data: bytes, dialect: Dialect, sender: int, round: int, number: int, named: bool, silent: bool
-) -> Single:
-    place, bits, item = _HEADER.size, dialect.bits, None
-    if named:
-        item = int.from_bytes(data[place : place + 8], "little")
-        place += 8
-    if silent:
-        if data[place] > 1:
-            raise FrameError("a mask with more bits than items")
-        place += 1
-    speaks = not silent or data[place - 1] == 1
-    size = place + ((bits + 7) // 8 if speaks else 0)
-    if len(data) != size:
-        raise FrameError(f"{len(data)} bytes where the header says {size}")
-    if not speaks:
-        return Single(sender, round, number, item, None)
-    if bits == NUMBER:
-        value: float = _DOUBLE.unpack_from(data, place)[0]
-        if not -dialect.largest <= value <= dialect.largest:
-            raise FrameError("a message that is not a number, or larger than any honest one")
-        return Single(sender, round, number, item, value)
-    index = int.from_bytes(data[place:], "little")
-    if index >> bits:
-        raise FrameError("bits after the last message")
-    return Single(sender, round, number, item, index)
-
-
 def _pack(values: Doubles | NDArray[np.uint32], bits: int) -> bytes:
     if bits == NUMBER:
         return values.astype("<f8", copy=False).tobytes()
     if bits in (8, 16, 32):
         return values.astype(f"<u{bits // 8}").tobytes()
     indices = values.astype(np.uint32, copy=False)
-    spread = (indices[:, None] >> np.arange(bits, dtype=np.uint32)).astype(np.uint8) & 1
+    spread = (indices.reshape(-1, 1) >> np.arange(bits, dtype=np.uint32)).astype(np.uint8) & 1
     return np.packbits(spread, bitorder="little").tobytes()
 
 

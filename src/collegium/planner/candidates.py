@@ -75,14 +75,3 @@ def rules(scale: float, bound: float) -> tuple[list[Rule], list[Rule]]:
         for confidence in (0.0, 0.1, 0.25, 0.5, 1.0)
     ]
     return exact, [Quantised(rule, bits, bound) for rule in exact for bits in BITS]
-
-
-def described(rule: Rule) -> str:
-    """A rule as the command line writes it, with its bits."""
-    if isinstance(rule, Quantised):
-        return f"{described(rule.rule)}, {rule.bits} bits within ±{rule.bound:.4g}"
-    if isinstance(rule, DeltaTrigger):
-        return f"delta-trigger:{rule.threshold:.4g}"
-    if isinstance(rule, LabelStability):
-        return f"label-stability:{rule.patience},{rule.confidence:.4g}"
-    return "degroot"

@@ -17,9 +17,10 @@ from collegium._util.progress import track
 from collegium._util.scores import check_scores
 from collegium.errors import RuleError, ScoreError
 from collegium.network import collaborate, sweep
-from collegium.planner.candidates import Network, described, networks, rules
+from collegium.planner.candidates import Network, networks, rules
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
+from collegium.protocol.registry import describe
 from collegium.theory.certificate import Certificate, certify
 
 Doubles = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Plan:
     def description(self) -> str:
         """The plan in a line."""
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        return f"{self.topology} ({self.weighing}), {described(self.rule)}, {rounds}"
+        return f"{self.topology} ({self.weighing}), {describe(self.rule)}, {rounds}"
 
 
 @dataclass(frozen=True, eq=False)

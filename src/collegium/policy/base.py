@@ -1,5 +1,6 @@
 """`Policy`: a checked left-stochastic matrix A and what follows from it."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from collegium._util.arguments import whole_number
 from collegium.errors import PolicyError
 from collegium.policy import spectrum
 from collegium.topology.base import DENSE_LIMIT, Frozen, Graph
+from collegium.topology.seat import Seat
 
 _SUM_TOLERANCE = 1e-9
 
@@ -33,7 +35,7 @@ class Policy(Frozen):
 
     def __init__(self, A: ArrayLike | Any, *, graph: Graph | None = None) -> None:
         """A dense or scipy.sparse matrix of shape (K, K); `graph` only lends its drawing positions."""
-        columns = _columns(A)
+        columns = columns_of(A)
         self._fill(_checked_graph(columns, graph), columns.data)
 
     def _fill(self, graph: Graph, weights: NDArray[np.float64]) -> None:
@@ -51,6 +53,15 @@ class Policy(Frozen):
         """A policy from one weight per link of `graph`, self-loops included, in the order of `graph.indices`."""
         return cls(graph.columns(weights), graph=graph)
 
+    def to_data(self) -> dict[str, Any]:
+        """Size and weighted links, for JSON."""
+        return self.graph.to_data(self.weights)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Policy":
+        """The policy that `to_data` wrote, checked like any other."""
+        return cls(Graph.matrix_from_data(data))
+
     @property
     def size(self) -> int:
         """K, the number of agents."""
@@ -60,6 +71,17 @@ class Policy(Frozen):
     def links(self) -> int:
         """E_off(A): directed links between different agents, the transmissions of one round."""
         return self.graph.links
+
+    rule: None = None
+    """A policy was made for no rule in particular."""
+
+    def at(self, t: int) -> Sequence[Seat]:
+        """Every agent's place in round t: the same in all rounds. A policy is the schedule that never changes."""
+        return self._seats
+
+    @cached_property
+    def _seats(self) -> tuple[Seat, ...]:
+        return seats(self.graph, self.weights)
 
     @cached_property
     def sparse(self) -> "sparse.csc_array[Any]":
@@ -138,6 +160,18 @@ class Policy(Frozen):
         return f"Policy({agents}, {self.links} links{sigma})"
 
 
+def seats(graph: Graph, weights: NDArray[np.float64]) -> tuple[Seat, ...]:
+    """Every agent's place in a network with one weight per link, in the order of `graph.indices`."""
+    ends, found = graph.indptr.tolist(), []
+    for k in range(graph.size):
+        senders = graph.indices[ends[k] : ends[k + 1]]
+        own = int(np.searchsorted(senders, k))
+        counts_itself = own < len(senders) and senders[own] == k
+        share = weights[ends[k] : ends[k + 1]]
+        found.append(Seat(k, senders, own if counts_itself else None, share, graph.receivers(k)))
+    return tuple(found)
+
+
 def require_graph(graph: Any) -> None:
     """Refuse what is no graph, saying what to do with a matrix."""
     if not isinstance(graph, Graph):
@@ -153,7 +187,7 @@ def _unpickled(graph: Graph, weights: NDArray[np.float64]) -> Policy:
     return policy
 
 
-def _columns(A: Any) -> "sparse.csc_array[Any]":
+def columns_of(A: Any) -> "sparse.csc_array[Any]":
     """A as sorted, duplicate-free columns of float64 without stored zeros; refused where it is no such matrix."""
     try:
         given = A if sparse.issparse(A) else np.asarray(A)

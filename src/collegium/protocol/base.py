@@ -1,106 +1,115 @@
-"""`Rule`: what one agent does with its score, what it hears and what it says. It knows nothing of the wire."""
+"""`Rule`: what one agent does with its scores, what it sends and what it makes of what it receives."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from collegium._util.randomness import Draws
-from collegium.rule_settings import Settings
+from collegium.protocol.codec.base import Codec
+from collegium.protocol.codec.float64 import Float64
+from collegium.topology.seat import Seat
 
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 if TYPE_CHECKING:
-    from collegium.kernels import Outcome
-    from collegium.network import Job
+    from typing_extensions import TypeVar as _TypeVar
+
+    S = _TypeVar("S", default=Any)
+else:
+    S = TypeVar("S")
+
+OWN, RECEIVED, SILENT, LOST = range(4)
+"""Status of a message in an inbox: the agent's own; received in this round; not sent, because the sender's rule chose
+silence; sent or not, but nothing got through in this round."""
 
 
-NUMBER_BITS = 64
-"""The size of a number that is sent as it is."""
+class Outbox(NamedTuple):
+    """What an agent sends in a round about n items."""
+
+    values: Floats
+    """Shape (n, w), the same for all receivers; or (n, r, w), one message for each of the seat's r receivers."""
+    spoke: Mask | None = None
+    """About which items it sends at all, shape (n,); None: about all. In round 1 everybody sends."""
+    own: Floats | None = None
+    """Its own term where `values` differ by receiver, shape (n, w); zero if left out."""
 
 
-class Rule(ABC):
-    """One agent's side of a protocol, as pure functions of a state.
+class Inbox(NamedTuple):
+    """What an agent has of the m agents it hears, ascending, about n items. A mailbox filled in what is missing."""
 
-    A round is: every agent calls `emit`; what it returns goes to everyone who hears the agent, itself included
-    (None means silence, and the mailbox says what a missing message stands for); then every agent calls
-    `absorb` with one value per agent it hears, in ascending order. The same object serves a simulation and a
-    live network. Rules are frozen and compare by value: make yours a frozen dataclass, then run
-    `collegium.check_rule` on it.
+    values: Floats
+    """Messages of w numbers, shape (m, n, w); where nothing came, what the mailbox puts there."""
+    weights: Floats
+    """How much each counts, shape (m, n); 0 where the mailbox leaves it out."""
+    status: NDArray[np.uint8]
+    """OWN, RECEIVED, SILENT or LOST, shape (m, n)."""
+    own: Floats
+    """What this agent sent last, as its receivers have it, shape (n, w), whether or not it hears itself."""
+
+
+class Rule(ABC, Generic[S]):
+    """One agent's side of a protocol for n items at once, as pure functions of a state.
+
+    A round is: every agent calls `emit`; the codec turns its messages into what goes on the wire and back; links and
+    mailbox say what of it is in each inbox; then every agent calls `absorb`. The same object runs in a simulation and
+    in a live agent. A state is a NamedTuple of arrays with the items on axis 0, so that items can be gathered,
+    split and reordered; scores and statistics have d numbers an item, messages `width(d)`.
+
+    Rules are frozen and compare by value: make yours a frozen dataclass, then run `collegium.check_rule` on it.
     """
 
     @abstractmethod
-    def init(self, score: float) -> Any:
-        """The state before the first round, from the agent's own local statistic."""
+    def init(self, seat: Seat, scores: Floats) -> S:
+        """The state before the first round, from the agent's own scores, shape (n, d)."""
 
     @abstractmethod
-    def emit(self, state: Any, rng: Draws) -> tuple[float | None, Any]:
-        """What the agent says this round and its state after saying it; None is silence, not allowed in round 1."""
+    def emit(self, seat: Seat, state: S, draws: Draws) -> tuple[Outbox, S]:
+        """What the agent sends in this round, and its state after that. Randomness comes from `draws` alone."""
 
     @abstractmethod
-    def absorb(self, state: Any, inbox: Sequence[float], weights: Sequence[float]) -> Any:
-        """The state after hearing `inbox`, one value per agent heard, with the agent's weight for each."""
+    def absorb(self, seat: Seat, state: S, inbox: Inbox) -> S:
+        """The state after this round's messages."""
 
     @abstractmethod
-    def statistic(self, state: Any) -> float:
-        """The number whose sign is the agent's label."""
-
-    def sent(self, state: Any, value: float) -> Any:
-        """The state knowing what really went out, where a wrapper changed the message after `emit`."""
-        return state
+    def statistic(self, state: S) -> Floats:
+        """What the agent decides by, shape (n, d): the sign for d = 1, the largest entry above."""
 
     @property
-    def message_bits(self) -> int:
-        """The size of a message: 64 for a float, fewer for a quantised one."""
-        return NUMBER_BITS
+    def codec(self) -> Codec:
+        """How numbers are written on the wire."""
+        return Float64()
+
+    def width(self, d: int) -> int:
+        """How many numbers a message has where scores have d."""
+        return d
+
+    def message_bits(self, d: int = 1) -> int:
+        """The size of a message where scores have d numbers."""
+        return self.codec.message_bits * self.width(d)
 
     def message_growth(self, rounds: int) -> float:
         """How many times the largest score a message can become within `rounds` rounds; averages never grow."""
         return 1.0
 
-    def reach(self, rounds: int) -> float:
+    def max_score(self, rounds: int) -> float:
         """The largest score, in absolute value, the rule can take for that many rounds without any overflow."""
-        return 1e300 / self.message_growth(rounds)
-
-    @property
-    def settings(self) -> Settings | None:
-        """The numbers by which `collegium.kernels` runs this rule on arrays; None if it cannot."""
-        return None
-
-    def arrays(self, job: Job) -> Outcome | None:
-        """The array path: the whole job at once, equal to the agents' view number for number; None if there is none."""
-        settings = self.own_settings
-        if settings is None:
-            return None
-        from collegium import kernels
-
-        return kernels.run(job.arrays(), settings)
-
-    @property
-    def own_settings(self) -> Settings | None:
-        """`settings`, unless they are inherited by a class that changed what they stand for."""
-        changed = {"init", "emit", "absorb", "statistic", "sent"}
-        for kind in type(self).__mro__:
-            if "settings" in vars(kind):
-                return self.settings
-            if not changed.isdisjoint(vars(kind)):
-                return None
-        return None
+        return self.codec.max_score(self.message_growth(rounds))
 
 
-class Averaged(NamedTuple):
-    """The state of an averaging rule."""
-
-    statistic: float
-
-
-def weighted_sum(inbox: Sequence[float], weights: Sequence[float]) -> float:
-    """The sum in the one order every path uses: as heard, ascending, in double precision."""
-    total = 0.0
-    for weight, value in zip(weights, inbox, strict=True):
-        total += weight * value
-    return total
+def message_width(d: int) -> int:
+    """How many numbers of a score need to travel: all but one where d entries sum to zero."""
+    return d if d == 1 else d - 1
 
 
-def sign(x: float) -> int:
-    """+1, -1, or 0."""
-    return (x > 0) - (x < 0)
+def completed(x: Floats) -> Floats:
+    """The statistic (n, d) from the numbers that travelled (n, w): entries of several classes sum to zero."""
+    if x.shape[1] == 1:
+        return x
+    last = -x[:, 0]
+    for j in range(1, x.shape[1]):  # in this order whatever the shape of the batch
+        last = last - x[:, j]
+    return np.concatenate([x, last[:, None]], axis=1)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collegium._util.randomness import Draws
-from collegium.protocol.base import Averaged, Rule, weighted_sum
-from collegium.rule_settings import Settings
+from collegium.protocol.averaging import FixedParts
 
 
 @dataclass(frozen=True)
-class DeGroot(Rule):
+class DeGroot(FixedParts):
     r"""Weighted averaging of the neighbours' statistics.
 
     $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k} \lambda_{\ell,t-1}, \qquad \lambda_{k,0} = c_k(h_k) $$
@@ -25,19 +22,3 @@ class DeGroot(Rule):
     >>> collegium.collaborate([[1.0, 0.0, -2.0]], p, rounds=1, rule=DeGroot()).statistics[-1]
     array([[ 0.5       , -0.33333333, -1.        ]])
     """
-
-    def init(self, score: float) -> Averaged:
-        return Averaged(score)
-
-    def emit(self, state: Averaged, rng: Draws) -> tuple[float | None, Averaged]:
-        return state.statistic, state
-
-    def absorb(self, state: Averaged, inbox: Sequence[float], weights: Sequence[float]) -> Averaged:
-        return Averaged(weighted_sum(inbox, weights))
-
-    def statistic(self, state: Averaged) -> float:
-        return state.statistic
-
-    @property
-    def settings(self) -> Settings:
-        return Settings()

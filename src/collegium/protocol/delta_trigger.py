@@ -1,33 +1,23 @@
-"""The Δ-trigger: speak only if you have moved away from what you said last."""
+"""The Δ-trigger: send only if you have moved away from what you sent last."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from collegium._util.arguments import real_number
-from collegium._util.randomness import Draws
-from collegium.errors import RuleError
-from collegium.protocol.base import Rule, weighted_sum
-from collegium.rule_settings import Settings
-
-
-class Spoken(NamedTuple):
-    candidate: float
-    sent: float | None
+from collegium.protocol.averaging import FixedParts
+from collegium.protocol.trigger import Delta
 
 
 @dataclass(frozen=True)
-class DeltaTrigger(Rule):
-    r"""DeGroot averaging in which an agent repeats itself only after a change larger than `threshold`.
+class DeltaTrigger(FixedParts):
+    r"""DeGroot averaging in which an agent sends again only after a change larger than `threshold`.
 
     Agent k sends its candidate in round t if
 
     $$ |x^{new}_k(t-1) - x^{sent}_k| > \varepsilon_{send} $$
 
-    and stays silent otherwise; its neighbours keep its last word. In round 1 everybody speaks. A silent agent
-    goes on computing candidates and may speak again. With threshold 0 only exact repetitions are saved.
+    and stays silent otherwise; its neighbours keep what it sent last. In round 1 everybody sends. A silent agent
+    goes on computing candidates and may send again. With threshold 0 only exact repetitions are saved.
     [hu2026, App. H.3]
 
     >>> import collegium
@@ -41,26 +31,6 @@ class DeltaTrigger(Rule):
     threshold: float
 
     def __post_init__(self) -> None:
-        threshold = real_number(self.threshold, "the threshold of DeltaTrigger", RuleError, at_least=0)
-        object.__setattr__(self, "threshold", threshold)
-
-    def init(self, score: float) -> Spoken:
-        return Spoken(score, None)
-
-    def emit(self, state: Spoken, rng: Draws) -> tuple[float | None, Spoken]:
-        if state.sent is None or abs(state.candidate - state.sent) > self.threshold:
-            return state.candidate, self.sent(state, state.candidate)
-        return None, state
-
-    def absorb(self, state: Spoken, inbox: Sequence[float], weights: Sequence[float]) -> Spoken:
-        return state._replace(candidate=weighted_sum(inbox, weights))
-
-    def statistic(self, state: Spoken) -> float:
-        return state.candidate
-
-    def sent(self, state: Spoken, value: float) -> Spoken:
-        return state._replace(sent=value)
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(threshold=self.threshold)
+        trigger = Delta(self.threshold)
+        object.__setattr__(self, "trigger", trigger)
+        object.__setattr__(self, "threshold", trigger.threshold)

@@ -1,58 +1,76 @@
-"""What a missing message means: a named choice, never an accident of a loop."""
+"""What a message that did not come stands for: a named choice, never an accident of a loop."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from collegium.errors import RuleError
+from collegium.protocol.base import LOST, SILENT, Inbox, Mask
 
 
 class Mailbox(ABC):
-    """Turns what arrived, and what was heard before, into the values and weights a rule combines.
+    """Turns what arrived, and what arrived before, into the values and weights a rule combines.
 
     An agent's own entry always arrives: when it stays silent, that is the value it sent last.
     """
 
     @abstractmethod
-    def read(
-        self, arrived: Sequence[float | None], last: Sequence[float | None], weights: Sequence[float]
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """Values and weights from this round's messages and the last one ever heard from each (None: nothing yet)."""
+    def read(self, inbox: Inbox, known: Mask) -> Inbox:
+        """The inbox for the rule; where a message is SILENT or LOST, `inbox.values` has the last one that came.
+
+        known: whether any ever came from this sender, shape (m, n); where not, the value is 0.
+        """
 
 
 @dataclass(frozen=True)
 class HoldLast(Mailbox):
-    """A silent neighbour still means what it said last; one never heard counts as 0, which favours no class.
+    """A silent neighbour still means what it sent last: the event-triggered protocol of the paper. [hu2026, App. H.3]
 
-    This is the event-triggered protocol of the paper. [hu2026, App. H.3]
-
-    >>> HoldLast().read([1.0, None], [0.5, -2.0], [0.5, 0.5])
-    ([1.0, -2.0], [0.5, 0.5])
+    lost: what a lost message means: "renormalise" leaves its sender out of this round and scales the other weights up
+        to one; "hold" takes its last value, and 0, which favours no class, if there is none.
     """
 
-    def read(
-        self, arrived: Sequence[float | None], last: Sequence[float | None], weights: Sequence[float]
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        held = [0.0 if value is None else value for value in last]
-        return [held[i] if value is None else value for i, value in enumerate(arrived)], weights
+    lost: Literal["renormalise", "hold"] = "renormalise"
+
+    def __post_init__(self) -> None:
+        if self.lost not in ("renormalise", "hold"):
+            raise RuleError(f'a lost message means "renormalise" or "hold", got {self.lost!r}')
+
+    def read(self, inbox: Inbox, known: Mask) -> Inbox:
+        if self.lost == "hold":
+            return inbox
+        return leave_out((inbox.status == LOST) | ((inbox.status == SILENT) & ~known), inbox, known)
 
 
 @dataclass(frozen=True)
 class Renormalise(Mailbox):
-    """A silent neighbour is left out and the weights of the others are scaled up to one.
+    """Whoever is silent, or whose message is lost, is left out and the weights of the others are scaled up to one.
 
-    Choose it for lossy links, where an old value is worse than none. If nothing arrived at all, the last values
-    are held.
-
-    >>> Renormalise().read([1.0, None], [0.5, -2.0], [0.25, 0.75])
-    ([1.0], [1.0])
+    Choose it where an old value is worse than none. If nothing arrived at all, the last values are held.
     """
 
-    def read(
-        self, arrived: Sequence[float | None], last: Sequence[float | None], weights: Sequence[float]
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        heard = [(value, weight) for value, weight in zip(arrived, weights, strict=True) if value is not None]
-        if not heard:
-            return HoldLast().read(arrived, last, weights)
-        total = 0.0
-        for _, weight in heard:
-            total += weight
-        return [value for value, _ in heard], [weight / total for _, weight in heard]
+    def read(self, inbox: Inbox, known: Mask) -> Inbox:
+        return leave_out((inbox.status == LOST) | (inbox.status == SILENT), inbox, known)
+
+
+def leave_out(gone: Mask, inbox: Inbox, known: Mask) -> Inbox:
+    """The inbox with weights of those who are there, scaled up to one.
+
+    An item for which nobody is left keeps its weights and the last values; whoever was never heard then counts with
+    the agent's own value.
+    """
+    if not gone.any():
+        return inbox
+    shares, total = inbox.weights * ~gone, np.zeros(gone.shape[1])
+    for share in shares:
+        total += share
+    alone = total == 0
+    if not alone.any():
+        return inbox._replace(weights=shares / total)
+    weights = np.where(alone, inbox.weights, shares / np.where(alone, 1.0, total))
+    values = np.where((alone & ~known)[:, :, None], inbox.own, inbox.values)
+    return inbox._replace(values=values, weights=weights)

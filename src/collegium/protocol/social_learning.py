@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from collegium._util.randomness import Draws
-from collegium.protocol.base import Rule, weighted_sum
-from collegium.rule_settings import Settings
+from collegium.protocol.base import Floats, Inbox, Outbox, Rule, completed, message_width
+from collegium.protocol.combine import WeightedMean
+from collegium.topology.seat import Seat
 
 
 class Accumulated(NamedTuple):
-    score: float
-    statistic: float
+    score: Floats
+    x: Floats
 
 
 @dataclass(frozen=True)
-class SocialLearning(Rule):
+class SocialLearning(Rule[Accumulated]):
     r"""Geometric pooling of beliefs in the log domain, each agent reusing its one observation every round.
 
     $$ \lambda_{k,t} = \sum_{\ell} a_{\ell k} (\lambda_{\ell,t-1} + c_\ell), \qquad \lambda_{k,0} = 0 $$
@@ -33,21 +35,21 @@ class SocialLearning(Rule):
     array([0., 2., 4.])
     """
 
-    def init(self, score: float) -> Accumulated:
-        return Accumulated(score, 0.0)
+    def width(self, d: int) -> int:
+        return message_width(d)
 
-    def emit(self, state: Accumulated, rng: Draws) -> tuple[float | None, Accumulated]:
-        return state.statistic + state.score, state
+    def init(self, seat: Seat, scores: Floats) -> Accumulated:
+        score = scores[:, : self.width(scores.shape[1])]
+        return Accumulated(score, np.zeros_like(score))
 
-    def absorb(self, state: Accumulated, inbox: Sequence[float], weights: Sequence[float]) -> Accumulated:
-        return state._replace(statistic=weighted_sum(inbox, weights))
+    def emit(self, seat: Seat, state: Accumulated, draws: Draws) -> tuple[Outbox, Accumulated]:
+        return Outbox(state.x + state.score), state
 
-    def statistic(self, state: Accumulated) -> float:
-        return state.statistic
+    def absorb(self, seat: Seat, state: Accumulated, inbox: Inbox) -> Accumulated:
+        return state._replace(x=WeightedMean()(inbox.values, inbox.weights, inbox.own))
+
+    def statistic(self, state: Accumulated) -> Floats:
+        return completed(state.x)
 
     def message_growth(self, rounds: int) -> float:
         return float(max(rounds, 1))
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(accumulate=True)

@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 
 from collegium.agents.optimisation import History, Training
-from collegium.errors import CollegiumError, ModelError
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
+from collegium.errors import CollegiumError, ModelError, RuleError
+from collegium.protocol import Rule, registry
 
-RECORDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (DeGroot, SocialLearning, DeltaTrigger, LabelStability, Quantised, Training, History)
-}
+RECORDS: dict[str, Any] = {kind.__name__: kind for kind in (Training, History)}
 _DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|U[0-9]{1,4})")
 _OBJECTS = "|O"
 
@@ -46,6 +43,11 @@ def encode(value: Any, what: str) -> Any:
         return {"tuple": encode(list(value), what)}
     if isinstance(value, (slice, range)):
         return {type(value).__name__: encode([value.start, value.stop, value.step], what)}
+    if isinstance(value, Rule):
+        try:
+            return registry.to_data(value)
+        except RuleError as problem:
+            raise ModelError(f"{what} cannot be saved: {problem}") from None
     if type(value) in RECORDS.values():
         return {type(value).__name__: {name: encode(getattr(value, name), f"{what}.{name}") for name in _names(value)}}
     raise ModelError(f"{what} cannot be saved: {_reason(value)}")
@@ -72,6 +74,7 @@ def decode(form: Any) -> Any:
                 return range(*decode(content))
             if name in RECORDS and isinstance(content, dict):
                 return RECORDS[name](**{key: decode(one) for key, one in content.items()})
+            return registry.rule_from_data(form)
         except (CollegiumError, TypeError, ValueError) as problem:
             raise Malformed(f"{name}: {problem}") from None
     raise Malformed(f"{str(form)[:60]!r} is no value")
@@ -118,11 +121,6 @@ def _decode_array(values: Any, dtype: Any) -> Any:
 
 def _reason(value: Any) -> str:
     kind = type(value).__name__
-    if isinstance(value, Rule):
-        return (
-            f"{kind} is a rule of your own, whose code no file can hold. Save the team with a rule of "
-            "collegium.protocol, and after loading it call set_params(rule=…)"
-        )
     if callable(value):
         return f"a function ({getattr(value, '__name__', kind)}) is code, which no file can hold. Write the names out"
     return f"{kind} has no form in JSON. Use numbers, words, lists of them or slices"

@@ -148,6 +148,19 @@ class Graph(Frozen):
         others = self._indices[self._indices != self.hearers]
         return _frozen(np.bincount(others, minlength=self.size))
 
+    def receivers(self, k: int) -> Indices:
+        """Who hears agent k, ascending, itself not included."""
+        ends, hearers = self._outgoing
+        return hearers[ends[k] : ends[k + 1]]
+
+    @cached_property
+    def _outgoing(self) -> tuple[NDArray[np.int64], Indices]:
+        """The links between different agents by sender: `hearers[ends[l]:ends[l + 1]]` hear agent l."""
+        others = self._indices != self.hearers
+        order = np.argsort(self._indices[others], kind="stable")
+        ends = np.append(0, np.cumsum(self.audience_sizes))
+        return _frozen(ends), _frozen(self.hearers[others][order])
+
     def neighbours(self, k: int) -> Indices:
         """N_k, ascending: whom agent k hears, itself included."""
         if not isinstance(k, (int, np.integer)) or not 0 <= k < self.size:
@@ -200,6 +213,34 @@ class Graph(Frozen):
         matrix = self.columns(np.ones(len(self._indices), np.int8)).tocsr()
         depth = csgraph.shortest_path(matrix, unweighted=True, indices=0).astype(np.int64)
         return int(np.gcd.reduce(np.abs(depth[self._indices] + 1 - depth[self.hearers])))
+
+    def to_data(self, weights: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        """Size and links for JSON: [from, to], or [from, to, weight] where weights are given; self-loops too."""
+        ends = zip(self._indices.tolist(), self.hearers.tolist(), strict=True)
+        links: list[Any] = [list(link) for link in ends]
+        if weights is not None:
+            links = [[*link, weight] for link, weight in zip(links, weights.tolist(), strict=True)]
+        return {"agents": self.size, "links": links}
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Graph":
+        """The graph that `to_data` wrote."""
+        matrix = cls.matrix_from_data({**data, "links": [[*link[:2], 1.0] for link in data.get("links", ())]})
+        return cls(matrix.indptr, matrix.indices)
+
+    @staticmethod
+    def matrix_from_data(data: dict[str, Any]) -> "sparse.csc_array[Any]":
+        """The matrix of weights that `to_data` wrote."""
+        try:
+            rows = np.array(data["links"], np.float64).reshape(-1, 3)
+            l, k = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+            size = number_of_agents(data["agents"], "a network")
+            matrix = sparse.csc_array((rows[:, 2], (l, k)), shape=(size, size))
+        except (KeyError, TypeError, ValueError) as problem:
+            what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
+            raise GraphError(f"a network is written as agents and links [from, to, weight]: {what}") from None
+        matrix.sort_indices()
+        return matrix
 
     def to_networkx(self) -> "networkx.DiGraph[int]":
         """The same graph for networkx, an edge (l, k) where k hears l, self-loops left out."""

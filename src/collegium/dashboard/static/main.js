@@ -330,7 +330,7 @@ function frame(now) {
     if (state.playing) advance(seconds, now);
     const t = round();
     if (state.dirty || state.playing) {
-      const scale = state.scale * (shown().rule.includes("social learning") ? Math.max(1, t) : 1);
+      const scale = state.scale * (shown().rule.startsWith("social-learning") ? Math.max(1, t) : 1);
       const share = state.playing ? Math.max(0, Math.min(state.playhead - t, 0.999)) : 0;
       view.draw(shown().item, t, reached() > t ? share : 0, scale, state.speed, state.health);
       plot.draw(state.playing ? state.playhead : t);

@@ -5,6 +5,7 @@ export class WishForm {
     Object.assign(this, { form, about, changed });
     const { topology, rounds } = form.elements;
     for (const name of about.topologies) topology.append(new Option(name, name));
+    for (const name of about.rules ?? []) this.form.elements.rule.append(new Option(name, name));
     rounds.value = rounds.defaultValue = about.rounds;
     const faulty = form.querySelector("#faulty");
     about.agents.forEach((name, k) => {

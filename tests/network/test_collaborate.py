@@ -8,30 +8,42 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import collegium
-from collegium import collaborate, kernels, policy, protocol, sweep, topology
+from collegium import collaborate, kernels, policy, sweep, topology
 from collegium._util.randomness import child
 from collegium.errors import CollegiumError, LabelError, PolicyError, RuleError, ScoreError
-from collegium.network import admit, by_agents
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, SocialLearning
-from collegium.protocol.base import Averaged
+from collegium.kernels import averaging, threads
+from collegium.network import reference_run, validated
+from collegium.protocol import Averaging, DeGroot, DeltaTrigger, LabelStability, Outbox, Quantised, SocialLearning
+from collegium.protocol.codec import Quantise
 from helpers import MAILBOXES, POLICIES, RULES, Stubborn, scores
 
 RING = POLICIES["ring"]
 RING_3 = policy.uniform(topology.ring(3))
 
 
+def compiled(job, rule):
+    """What the kernel gives, which must be there."""
+    return kernels.find(job, rule)(job)
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.statistics, other.statistics)
+    np.testing.assert_array_equal(one.costs, other.costs)
+    everybody = np.ones(one.statistics.shape[:3], bool)[1:]
+    spoke = [everybody if recorded.spoke is None else recorded.spoke for recorded in (one, other)]
+    np.testing.assert_array_equal(*spoke)
+
+
 @pytest.mark.parametrize("mailbox", MAILBOXES, ids=str)
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_all_paths_agree_number_for_number(rule, name, mailbox):
-    """Agents' view, blocks of items and ranges of agents: the same statistics and costs, bit for bit."""
+    """The rule itself, blocks of items and ranges of agents: the same statistics and costs, bit for bit."""
     p = POLICIES[name]
-    job = admit(scores(21, p.size), p, 9, [rule], 11, "all", None, mailbox)
-    slow = by_agents(job, rule)
-    for fast in (rule.arrays(job), kernels._run_large(job.arrays(), rule.settings)):
-        np.testing.assert_array_equal(fast.statistics, slow.statistics)
-        np.testing.assert_array_equal(fast.transmissions, slow.transmissions)
+    job = validated(scores(21, p.size), p, 9, [rule], 11, mailbox=mailbox)
+    slow = reference_run(job, rule)
+    for fast in (compiled(job, rule), averaging._run_large(averaging.arrays(job), kernels.numbers(rule))):
+        same(slow, fast)
 
 
 @pytest.mark.parametrize("mailbox", MAILBOXES, ids=str)
@@ -54,10 +66,8 @@ def test_sweep_equals_collaborate(rule, mailbox):
 def test_paths_agree_on_any_size(n, K, rounds, seed):
     p = policy.uniform(topology.ring(K))
     rule = Quantised(LabelStability(1, 0.2), 3, 2.0)
-    job = admit(scores(n, K, seed % 1000), p, rounds, [rule], seed, "all", None, protocol.HoldLast())
-    slow, fast = by_agents(job, rule), rule.arrays(job)
-    assert np.array_equal(slow.statistics, fast.statistics)
-    assert np.array_equal(slow.transmissions, fast.transmissions)
+    job = validated(scores(n, K, seed % 1000), p, rounds, [rule], seed)
+    same(reference_run(job, rule), compiled(job, rule))
 
 
 def test_batches_and_order_do_not_matter():
@@ -74,10 +84,10 @@ def test_threads_do_not_matter(monkeypatch):
     answers = []
     for count in ("1", "2", "5"):
         monkeypatch.setenv("COLLEGIUM_THREADS", count)
-        kernels._pool.cache_clear()
+        threads._pool.cache_clear()
         run = collaborate(x, RING, 10, rule, 1)
         answers.append((run.statistics, run.transmissions, sweep(x, RING, [rule], y, 5, realisations=9).errors))
-    kernels._pool.cache_clear()
+    threads._pool.cache_clear()
     for other in answers[1:]:
         for one, two in zip(answers[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
@@ -180,10 +190,10 @@ def test_no_items_and_a_lonely_agent():
     assert degroot.statistics[-1].tolist() == [[0.5], [-0.25]]
 
 
-def test_user_rules_run_without_an_array_path():
+def test_user_rules_run_without_a_kernel():
     run = collaborate(scores(5, 3), RING_3, 4, Stubborn(0.5))
     assert run.statistics.shape == (5, 5, 3)
-    assert collegium.check_rule(Stubborn(0.5))[-1] == "no array path: runs agent by agent"
+    assert kernels.find(validated(scores(5, 3), RING_3, 4, [Stubborn(0.5)], 0), Stubborn(0.5)) is None
     y = [1, -1, 1, -1, 1]
     swept = sweep(scores(5, 3), RING_3, [Stubborn(0.5), DeGroot()], y, rounds=4)
     np.testing.assert_array_equal(swept.errors[0, 0], run.errors(y))
@@ -199,7 +209,11 @@ def test_user_rules_run_without_an_array_path():
             r"NaN: agent 0, 1 of 2 items \(first: item 1\), and 1 more",
         ),
         ({"scores": [[1.0, 2.0, np.inf]]}, ScoreError, r"infinite values: agent 2, 1 of 1 items \(first: item 0\)"),
-        ({"scores": [1.0, 2.0, 3.0]}, ScoreError, r"shape \(items, agents\) = \(n, 3\), got an array of shape \(3,\)"),
+        (
+            {"scores": [1.0, 2.0, 3.0]},
+            ScoreError,
+            r"shape \(items, agents\) = \(n, 3\), or .*; got an array of shape \(3,\)",
+        ),
         ({"scores": np.ones((2, 4))}, ScoreError, "4 columns, but the network has 3 agents"),
         ({"scores": np.ones((3, 4))}, ScoreError, r"pass scores\.T"),
         ({"scores": [["a", "b", "c"]]}, ScoreError, "must be real numbers"),
@@ -207,7 +221,7 @@ def test_user_rules_run_without_an_array_path():
         ({"rounds": -1}, RuleError, "rounds must be a whole number, at least 0; got -1"),
         ({"rounds": 2.5}, RuleError, "rounds must be a whole number"),
         ({"rounds": True}, RuleError, "rounds must be a whole number"),
-        ({"policy": np.eye(3)}, PolicyError, r"wrap a matrix as Policy\(A\)"),
+        ({"schedule": np.eye(3)}, PolicyError, r"wrap a matrix as Policy\(A\)"),
         ({"rule": "degroot"}, RuleError, "rule must be a Rule"),
         ({"mailbox": "hold"}, RuleError, "mailbox must be a Mailbox"),
         ({"record": "some"}, RuleError, "record must be"),
@@ -219,7 +233,7 @@ def test_user_rules_run_without_an_array_path():
     ],
 )
 def test_bad_input_is_refused_at_the_door(change, error, complaint):
-    call = {"scores": [[1.0, 0.0, -1.0], [0.0, 3.0, 1.0]], "policy": RING_3, "rounds": 2} | change
+    call = {"scores": [[1.0, 0.0, -1.0], [0.0, 3.0, 1.0]], "schedule": RING_3, "rounds": 2} | change
     with pytest.raises(error, match=complaint) as caught:
         collaborate(**call)
     assert isinstance(caught.value, CollegiumError)
@@ -248,7 +262,7 @@ def test_inputs_are_left_alone():
     before = x.copy()
     for rule in (*RULES, SocialLearning()):
         collaborate(x, RING, 4, rule)
-        kernels._run_large(admit(x, RING, 4, [rule], 0, "all", None, protocol.HoldLast()).arrays(), rule.settings)
+        averaging._run_large(averaging.arrays(validated(x, RING, 4, [rule], 0)), kernels.numbers(rule))
     np.testing.assert_array_equal(x, before)
 
 
@@ -287,10 +301,8 @@ def test_settings_of_other_precision_mean_the_same_on_every_path(number):
         LabelStability(np.int8(1), number),
         Quantised(DeGroot(), np.int64(8), number * 3),
     ):
-        job = admit(x, p, 3, [rule], 0, "all", None, protocol.HoldLast())
-        slow, fast = by_agents(job, rule), rule.arrays(job)
-        np.testing.assert_array_equal(slow.statistics, fast.statistics)
-        np.testing.assert_array_equal(slow.transmissions, fast.transmissions)
+        job = validated(x, p, 3, [rule], 0)
+        same(reference_run(job, rule), compiled(job, rule))
 
 
 @pytest.mark.parametrize("rules", [DeGroot(), 5, ["degroot"]])
@@ -304,7 +316,7 @@ def test_mixed_sweeps_share_only_what_they_may(monkeypatch):
     rules = [*RULES, LabelStability(30, 0.0), LabelStability(5, 0.1)]
     x, y = scores(50, 12), np.where(np.arange(50) % 2, 1, -1)
     shared = sweep(x, RING, rules, y, 12, realisations=2)
-    monkeypatch.setattr(kernels, "_SHARED", 0)
+    monkeypatch.setattr(averaging, "_SHARED", 0)
     apart = sweep(x, RING, rules, y, 12, realisations=2)
     np.testing.assert_array_equal(shared.errors, apart.errors)
     np.testing.assert_array_equal(shared.transmissions, apart.transmissions)
@@ -317,18 +329,167 @@ def test_rounds_that_were_not_recorded(round):
 
 
 class Halving(DeGroot):
-    """Changes what it inherits, so DeGroot's own array path is not its own."""
+    """Changes what it inherits: the kernel of DeGroot knows nothing of it."""
 
-    def absorb(self, state, inbox, weights):
-        return Averaged(super().absorb(state, inbox, weights).statistic / 2)
+    def absorb(self, seat, state, inbox):
+        absorbed = super().absorb(seat, state, inbox)
+        return absorbed._replace(x=absorbed.x / 2)
 
 
 @pytest.mark.parametrize("rule", [Halving(), Quantised(Halving(), 8, 2.0)])
 def test_a_changed_rule_does_not_run_on_its_parents_kernel(rule):
     x, y = scores(6, 3), [1, -1] * 3
     run = collaborate(x, RING_3, 5, rule)
-    slow = by_agents(admit(x, RING_3, 5, [rule], 0, "all", None, protocol.HoldLast()), rule)
-    np.testing.assert_array_equal(run.statistics, slow.statistics)
+    slow = reference_run(validated(x, RING_3, 5, [rule], 0), rule)
+    np.testing.assert_array_equal(run.statistics, slow.statistics[..., 0])
     assert np.abs(run.statistics[-1]).max() < np.abs(x).max() / 16
     expected = collaborate(x, RING_3, 5, rule, child(0, 0)).errors(y)
     np.testing.assert_array_equal(sweep(x, RING_3, [rule], y, 5).errors[0, 0], expected)
+
+
+class Coarser(Quantise):
+    """Sends other levels than it was made with."""
+
+    def index(self, values, uniform):
+        return super().index(values, uniform) // 2 * 2
+
+
+def test_a_changed_codec_does_not_run_on_its_parents_kernel():
+    x = scores(6, 3)
+    plain, changed = (Averaging(codec=kind(3, 2.0)) for kind in (Quantise, Coarser))
+    slow = reference_run(validated(x, RING_3, 5, [changed], 0), changed)
+    run = collaborate(x, RING_3, 5, changed)
+    np.testing.assert_array_equal(run.statistics, slow.statistics[..., 0])
+    assert np.abs(run.statistics - collaborate(x, RING_3, 5, plain).statistics).max() > 0.1
+
+
+def test_a_guarantee_belongs_to_an_exact_type():
+    """A subclass of DeGroot is given no proof: nobody knows what it does."""
+    run = collaborate(scores(6, 3), RING_3, 5, Halving())
+    for known in (run.settled, run.limit, run.distance):
+        with pytest.raises(RuleError, match="DeGroot at full precision, not for Halving"):
+            known()
+
+
+def test_who_spoke_and_what_each_round_cost():
+    x, rule = scores(40, 12), LabelStability(1, 0.05)
+    run = collaborate(x, RING, 9, rule)
+    assert run.spoke.shape == (9, 40, 12)
+    assert run.spoke[0].all()
+    assert not run.spoke.all()
+    audience = RING.graph.audience_sizes
+    np.testing.assert_array_equal(run.spoke @ audience, run.transmissions_by_round)
+    np.testing.assert_array_equal(run.transmissions_by_round.sum(axis=0), run.transmissions)
+    np.testing.assert_array_equal(run.bits_by_round, 64 * run.transmissions_by_round)
+    assert collaborate(x, RING, 9).spoke.all()
+    with pytest.raises(RuleError, match='record="all"'):
+        collaborate(x, RING, 9, rule, record="final").spoke  # noqa: B018
+
+
+# --- several numbers a score ---
+
+
+def of_classes(n, K, d, seed=0):
+    values = np.random.default_rng(seed).normal(size=(n, K, d))
+    return values - values.mean(axis=2, keepdims=True)
+
+
+@pytest.mark.parametrize("rule", [DeGroot(), SocialLearning(), Averaging(codec=Quantise(32, 40.0))], ids=str)
+def test_of_several_classes_each_entry_is_averaged(rule):
+    x = of_classes(8, 12, 4)
+    run = collaborate(x, RING, 6, rule)
+    assert run.statistics.shape == (7, 8, 12, 4)
+    total, expected = np.zeros_like(x), []
+    for t in range(7):
+        power = np.einsum("nlc,lk->nkc", x, np.linalg.matrix_power(RING.A, t))
+        total = total + power if t else total
+        expected.append(total if isinstance(rule, SocialLearning) else power)
+    # 32 bits within ±40 are steps of 2e-8, and an error of a step a round is averaged, not grown
+    atol = 1e-6 if rule.message_bits() < 64 else 1e-12
+    np.testing.assert_allclose(run.statistics, expected, atol=atol)
+    assert (run.bits == 6 * RING.links * 3 * rule.codec.message_bits).all()  # three of four numbers travel
+
+
+def test_the_largest_entry_decides_and_a_tie_is_wrong():
+    x = np.array([[[2.0, -1.0, -1.0]] * 3, [[1.0, 1.0, -2.0]] * 3])
+    run = collaborate(x, RING_3, 2)
+    assert run.decisions().tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert run.errors([0, 0])[0].tolist() == [0.5] * 3
+    assert run.errors(["a", "c"], classes=("a", "b", "c"))[-1].tolist() == [0.5] * 3
+    with pytest.raises(LabelError, match="label 3 of item 1 is none of 0, 1, 2"):
+        run.errors([0, 3])
+
+
+@pytest.mark.parametrize(
+    ("x", "complaint"),
+    [
+        (np.zeros((2, 3, 2)), "two classes are one number"),
+        (np.ones((2, 3, 4)), "must sum to zero over the classes: item 0, agent 0 sums to 4"),
+        (np.ones((2, 3, 4, 1)), r"or \(n, 3, classes\)"),
+    ],
+)
+def test_scores_of_the_wrong_number_are_refused(x, complaint):
+    with pytest.raises(ScoreError, match=complaint):
+        collaborate(x, RING_3, 1)
+
+
+def test_triggers_of_several_classes():
+    x = of_classes(30, 12, 4)
+    for rule, silent in ((DeltaTrigger(0.3), None), (LabelStability(2, 0.1), None), (DeltaTrigger(1e9), 8)):
+        run = collaborate(x, RING, 9, rule)
+        assert run.spoke[0].all()
+        assert (~run.spoke).sum() > 0
+        if silent:
+            assert not run.spoke[1:].any()
+    # the largest change of any entry, the one that does not travel among them
+    still = collaborate(x, RING, 2, DeltaTrigger(0.3))
+    sent, candidate = x, still.statistics[1]
+    np.testing.assert_array_equal(still.spoke[1], np.abs(candidate - sent).max(axis=2) > 0.3)
+
+
+# --- a rule that breaks its promises is named ---
+
+
+def broken(**methods):
+    return type("Broken", (Stubborn,), methods)(0.5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (broken(emit=lambda self, seat, state, draws: (Outbox(state[0][:, 0]), state)), r"shape \(2, 1\).*got \(2,\)"),
+        (
+            broken(emit=lambda self, seat, state, draws: (Outbox(state[0].astype("f4")), state)),
+            "float64, got .*float32",
+        ),
+        (broken(emit=lambda self, seat, state, draws: (Outbox("0.5"), state)), "float64, got str"),
+        (broken(emit=lambda self, seat, state, draws: (Outbox(state[0] * np.nan), state)), "must be finite, got nan"),
+        (broken(emit=lambda self, seat, state, draws: (state[0], state)), "must return"),
+        (broken(emit=lambda self, seat, state, draws: (Outbox(state[0], np.zeros(2, bool)), state)), "in round 1"),
+        (broken(emit=lambda self, seat, state, draws: (Outbox(state[0], [True]), state)), "spoke must be a mask"),
+        (broken(statistic=lambda self, state: state[0][:, 0]), r"statistic must have shape \(2, 1\)"),
+    ],
+)
+def test_a_rule_that_breaks_its_promises_is_named(rule, complaint):
+    with pytest.raises(RuleError, match=complaint):
+        collaborate([[1.0, 0.0, -1.0], [0.0, 3.0, 1.0]], RING_3, 3, rule)
+
+
+def test_a_message_beyond_the_quantiser_is_refused():
+    rule = Quantised(broken(emit=lambda self, seat, state, draws: (Outbox(state[0] + 5), state)), 4, 2.0)
+    with pytest.raises(ScoreError, match="message 6 lies outside"):
+        collaborate([[1.0, 0.0, -1.0]], RING_3, 3, rule)
+
+
+def test_one_message_per_receiver():
+    """A rule that tells each receiver its own number adds up what it was told."""
+
+    def emit(self, seat, state, draws):
+        own = np.zeros_like(state[0])
+        return Outbox(np.stack([state[0] * (1 + int(r)) for r in seat.receivers], axis=1), own=own), state
+
+    def absorb(self, seat, state, inbox):
+        return (inbox.values.sum(axis=0),)
+
+    run = collaborate([[1.0, 10.0, 100.0]], RING_3, 1, broken(emit=emit, absorb=absorb))
+    assert run.statistics[1].tolist() == [[110.0, 2 * 101.0, 3 * 11.0]]

@@ -1,9 +1,9 @@
-"""The fast array path of the built-in rules: many items, many realisations and whole sweeps at once.
+"""Averaging, compiled: many items, many realisations and whole sweeps at once.
 
-A second implementation of what `collegium.protocol` says one agent at a time, number for number
-(`collegium.check_rule` proves it). Arrays lie agents-by-items, so that the innermost loop runs over items and
-vectorises while every sum is taken over neighbours in ascending order, in double precision and without
-fast-math. Flags and counters are doubles too, for lanes of one width.
+A second implementation of what the rules of `collegium.protocol` do, number for number (`collegium.check_rule`
+proves it). Arrays lie agents-by-items, so that the innermost loop runs over items and vectorises while every sum is
+taken over neighbours in ascending order, in double precision and without fast-math. Flags and counters are doubles
+too, for lanes of one width.
 
 Small networks are cut into blocks of items that stay in the cache, all rounds of a block before the next;
 large ones into ranges of agents, round by round. Pieces run on threads without the interpreter's lock, never
@@ -13,17 +13,20 @@ depend on the number of threads (`COLLEGIUM_THREADS`).
 
 import os
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium._util.machine import cores
 from collegium._util.randomness import U64, item_keys, sender_salts
-from collegium.rule_settings import Settings
+from collegium.kernels import ALWAYS as _ALWAYS
+from collegium.kernels import DELTA as _DELTA
+from collegium.kernels import LABEL as _LABEL
+from collegium.kernels import Numbers
+from collegium.kernels.job import Job, Recorded
+from collegium.kernels.threads import spread, threads
+from collegium.policy import Policy
+from collegium.protocol import HoldLast
 
 if not any(os.access(folder, os.W_OK) for folder in (os.path.dirname(__file__), os.path.expanduser("~"))):
     # numba refuses to start where compiled code cannot be kept at all
@@ -36,31 +39,27 @@ Doubles = NDArray[np.float64]
 _BLOCK = 4096  # doubles per array of a block, so that its half dozen arrays stay in the second-level cache
 _LARGE = 500_000  # products in a round from which it is worth sharing out the agents of one block
 _SHARED = 4_000_000  # doubles a sweep may keep of the rounds its rules share
-_THREAD_WORTH = 200_000  # products below which a second thread costs more than it brings
-
-_ALWAYS, _DELTA, _LABEL = 0, 1, 2  # what may keep an agent silent: nothing, a small change, a settled label
+_NOBODY = np.zeros((0, 0, 0), np.bool_)
 
 
 class Arrays(NamedTuple):
-    """A job as plain arrays."""
+    """A job as plain arrays. Round t is over network (t - 1) % P, where P is 1 unless the schedule changes."""
 
     scores: Doubles  # (n, K)
-    indptr: U64  # unsigned, like the indices: then no index can be meant from the end, and none is guarded against
-    indices: NDArray[np.uint32]
+    indptr: U64  # (P, K + 1) unsigned, like the indices: then no index can be meant from the end, and none is checked
+    indices: NDArray[np.uint32]  # of all networks, one after the other
     weights: Doubles
-    audience: NDArray[np.int64]  # (K,) transmissions one broadcast costs
+    audience: NDArray[np.int64]  # (P, K) transmissions one broadcast costs
     rounds: int
     seed: int
     ids: U64  # (n,)
     hold: bool  # HoldLast, else Renormalise
     final: bool  # keep only the last statistics
 
-
-class Outcome(NamedTuple):
-    """What a run of the array path gives."""
-
-    statistics: Doubles  # (rounds + 1, n, K), or (1, n, K)
-    transmissions: NDArray[np.int64]  # (n,)
+    @property
+    def work(self) -> int:
+        """Products in a round."""
+        return len(self.scores) * len(self.indices) // len(self.indptr)
 
 
 class Tally(NamedTuple):
@@ -70,17 +69,48 @@ class Tally(NamedTuple):
     transmissions: NDArray[np.int64]  # (configurations, rounds + 1) so far, over all items
 
 
-def run(job: Arrays, rule: Settings) -> Outcome:
+def arrays(job: Job) -> Arrays:
+    """A job of one number a score as plain arrays."""
+    schedule = job.schedule
+    if isinstance(schedule, Policy):
+        graph = schedule.graph
+        indptr, indices = graph.indptr[None].view(np.uint64), graph.indices.view(np.uint32)
+        weights, audience = schedule.weights, graph.audience_sizes[None]
+    else:
+        rounds = [schedule.at(t) for t in range(1, max(job.rounds, 1) + 1)]
+        sizes = np.array([[len(seat.senders) for seat in seats] for seats in rounds], np.uint64)
+        ends = np.cumsum(sizes.ravel()).reshape(sizes.shape)
+        indptr = np.concatenate([ends[:, :1] - sizes[:, :1], ends], axis=1)
+        indices = np.concatenate([seat.senders for seats in rounds for seat in seats]).astype(np.uint32)
+        weights = np.concatenate([seat.weights for seats in rounds for seat in seats])
+        audience = np.array([[len(seat.receivers) for seat in seats] for seats in rounds], np.int64)
+    return Arrays(
+        job.scores[:, :, 0], indptr, indices, weights, audience, job.rounds, job.seed, job.ids,
+        isinstance(job.mailbox, HoldLast), job.final,
+    )  # fmt: skip
+
+
+def run(job: Arrays, rule: Numbers) -> Recorded:
     """All rounds of one rule for all items."""
     n, K = job.scores.shape
     few_blocks = n <= _block_size(n, K) * (threads() - 1)
-    return _run_large(job, rule) if few_blocks and n * len(job.indices) >= _LARGE else _run_blocks(job, rule)
+    return _run_large(job, rule) if few_blocks and job.work >= _LARGE else _run_blocks(job, rule)
 
 
-def _run_blocks(job: Arrays, rule: Settings) -> Outcome:
+def _records(job: Arrays, rule: Numbers) -> tuple[Doubles, NDArray[np.int64], NDArray[np.bool_]]:
+    """Room for statistics, transmissions of each round, and who spoke, where not everybody does."""
     n, K = job.scores.shape
-    statistics = np.empty((1 if job.final else job.rounds + 1, n, K))
-    transmissions = np.zeros(n, np.int64)
+    spoke = _NOBODY if job.final or rule.trigger == _ALWAYS else np.zeros((job.rounds, n, K), np.bool_)
+    return np.empty((1 if job.final else job.rounds + 1, n, K)), np.zeros((job.rounds, n), np.int64), spoke
+
+
+def _recorded(statistics: Doubles, costs: NDArray[np.int64], spoke: NDArray[np.bool_]) -> Recorded:
+    return Recorded(statistics[..., None], costs, None if spoke is _NOBODY else spoke)
+
+
+def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
+    n, K = job.scores.shape
+    statistics, costs, spoke = _records(job, rule)
     no_labels, no_errors, no_totals = np.zeros(0), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
     no_path = np.zeros((0, 0, 0))
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
@@ -90,14 +120,14 @@ def _run_blocks(job: Arrays, rule: Settings) -> Outcome:
         _block(
             lo, hi, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
             keys[0][0], keys[1][0], salts[0], salts[1],
-            True, statistics, transmissions, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
+            True, statistics, costs, spoke, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
         )  # fmt: skip
 
-    _spread(piece, n, _block_size(n, K), work=n * len(job.indices) * job.rounds)
-    return Outcome(statistics, transmissions)
+    spread(piece, n, _block_size(n, K), work=job.work * job.rounds)
+    return _recorded(statistics, costs, spoke)
 
 
-def sweep(job: Arrays, rules: list[Settings], seeds: list[int], labels: Doubles) -> Tally:
+def sweep(job: Arrays, rules: list[Numbers], seeds: list[int], labels: Doubles) -> Tally:
     """Errors and transmissions of every rule with every seed, counted on the fly; configurations rule by rule."""
     n, K = job.scores.shape
     keys, salts = _keys(job, seeds, any(rule.levels for rule in rules))
@@ -116,69 +146,72 @@ def sweep(job: Arrays, rules: list[Settings], seeds: list[int], labels: Doubles)
             keys[0], keys[1], salts[0], salts[1], labels, errors, transmissions, known,
         )  # fmt: skip
 
-    _spread(piece, count, max(1, count // (4 * threads())), work=count * n * len(job.indices) * job.rounds)
+    spread(piece, count, max(1, count // (4 * threads())), work=count * job.work * job.rounds)
     return Tally(errors, transmissions)
 
 
-def _outspoken_rounds(rule: Settings, job: Arrays) -> int:
+def _outspoken_rounds(rule: Numbers, job: Arrays) -> int:
     """For how many rounds nobody can be silent yet: round 1, or until a label can have been stable for long enough."""
-    if rule.accumulate or rule.levels or not job.hold:
+    if rule.accumulate or rule.levels or not job.hold or len(job.indptr) > 1:
         return 0
-    return min(rule.patience or int(rule.threshold is not None), job.rounds)
+    return min(rule.patience or int(rule.trigger == _DELTA), job.rounds)
 
 
-def _run_large(job: Arrays, rule: Settings) -> Outcome:
+def _run_large(job: Arrays, rule: Numbers) -> Recorded:
     """Round by round, the agents shared out over the threads."""
     n, K = job.scores.shape
     start = np.ascontiguousarray(job.scores.T)
     x = np.zeros_like(start) if rule.accumulate else start
     spare = [np.empty_like(x), np.empty_like(x)]  # two, because the scores themselves are never written over
-    plain = rule.is_plain and job.hold
+    plain = rule == Numbers() and job.hold
     sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones_like(x))
     streak = np.zeros_like(x) if rule.patience else x
     numbers = _numbers(rule)
     (key0, key1), _ = _keys(job, [job.seed], rule.levels > 0, salted=False)
-    statistics = np.empty((1 if job.final else job.rounds + 1, n, K))
+    statistics, costs, spoke = _records(job, rule)
     statistics[0] = x.T
     size = -(-K // (threads() * 4))
     spoken = np.zeros((-(-K // size), n))
     for t in range(1, job.rounds + 1):
         following = spare[t % 2]
+        network = (t - 1) % len(job.indptr)
+        indptr, audience = job.indptr[network], job.audience[network]
         if plain:
             sent = x
-            spoken[0] += job.audience.sum()
+            costs[t - 1] = audience.sum()
         else:
             salt0, salt1 = sender_salts(np.arange(K), np.array(t)) if rule.levels else (key0[0], key1[0])
+            spoken[:] = 0
 
             def speak(lo: int, hi: int) -> None:
                 _emit(
                     lo, hi, n, t == 1, x, start, sent, fired, streak, numbers,
-                    key0[0], key1[0], salt0, salt1, job.audience, spoken[lo // size],
+                    key0[0], key1[0], salt0, salt1, audience, spoken[lo // size],
                 )  # fmt: skip
 
-            _spread(speak, K, size, work=len(job.indices) * n)
+            spread(speak, K, size, work=job.work)
+            costs[t - 1] = spoken.sum(axis=0)
+            if spoke is not _NOBODY:
+                spoke[t - 1] = fired.T > 0
 
         def listen(lo: int, hi: int) -> None:
-            _combine(lo, hi, sent, fired, following, job.hold, job.indptr, job.indices, job.weights)
+            _combine(lo, hi, sent, fired, following, job.hold, indptr, job.indices, job.weights)
             if rule.patience:
                 _settle(lo, hi, x, following, streak)
 
-        _spread(listen, K, size, work=len(job.indices) * n)
+        spread(listen, K, size, work=job.work)
         x = following
         if not job.final:
             statistics[t] = x.T
     statistics[-1] = x.T
-    return Outcome(statistics, spoken.sum(axis=0).astype(np.int64))
+    return _recorded(statistics, costs, spoke)
 
 
-def _numbers(rule: Settings) -> tuple[float, ...]:
-    trigger = _LABEL if rule.patience else _ALWAYS if rule.threshold is None else _DELTA
+def _numbers(rule: Numbers) -> tuple[float, ...]:
     scale = (rule.levels - 1) / (2 * rule.bound) if rule.levels else 0.0
     half_step = rule.bound / (rule.levels - 1) if rule.levels else 0.0
-    threshold = 0.0 if rule.threshold is None else rule.threshold
-    limit = threshold if trigger == _DELTA else rule.confidence
     return (
-        float(rule.accumulate), float(trigger), limit, float(rule.patience),
+        float(rule.accumulate), float(rule.trigger), rule.limit, float(rule.patience),
         float(rule.levels), rule.bound, scale, half_step,
     )  # fmt: skip
 
@@ -194,39 +227,6 @@ def _keys(job: Arrays, seeds: list[int], drawn: bool, salted: bool = True) -> tu
 
 def _block_size(n: int, K: int) -> int:
     return max(16, min(_BLOCK // K, -(-n // threads())))
-
-
-@cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """One pool per process: a forked child makes its own."""
-    return ThreadPoolExecutor(max(threads() - 1, 1), thread_name_prefix="collegium")
-
-
-def threads() -> int:
-    """How many threads share the work: COLLEGIUM_THREADS, or the cores this process may use."""
-    wish = os.environ.get("COLLEGIUM_THREADS", "")
-    if wish.isascii() and wish.isdigit():
-        return max(1, int(wish))
-    return cores()
-
-
-def _spread(piece: Callable[[int, int], None], total: int, size: int, work: float) -> None:
-    """Call piece(lo, hi) for consecutive ranges of `size`, on several threads if the work is worth it."""
-    starts = range(0, total, size)
-    if len(starts) < 2 or threads() == 1 or work < _THREAD_WORTH:
-        for lo in starts:
-            piece(lo, min(lo + size, total))
-        return
-    waiting = iter(starts)  # next() on a range iterator is atomic: each start is taken once
-
-    def worker() -> None:
-        for lo in waiting:
-            piece(lo, min(lo + size, total))
-
-    helpers = [_pool(os.getpid()).submit(worker) for _ in range(threads() - 1)]
-    worker()
-    for helper in helpers:
-        helper.result()
 
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -406,10 +406,10 @@ def _count_errors(x: Any, signs: Any, items: int, errors: Any) -> None:
 def _block(
     lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int, hold: bool,
     rule: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
-    keep: bool, statistics: Any, spoken: Any, labels: Any, errors: Any, totals: Any,
+    keep: bool, statistics: Any, costs: Any, spoke: Any, labels: Any, errors: Any, totals: Any,
     known: int, path: Any, streaks: Any, mistakes: Any,
 ) -> None:  # fmt: skip
-    """All rounds for items lo … hi-1: statistics and transmissions kept (keep), or errors and totals counted.
+    """All rounds for items lo … hi-1: statistics, costs and who spoke kept (keep), or errors and totals counted.
 
     The first `known` rounds, in which everybody speaks, are those of `_outspoken`.
     """
@@ -424,7 +424,8 @@ def _block(
     x = np.zeros((K, width)) if accumulate else start.copy()
     following = np.empty((K, width))
     sent = x if plain else np.zeros((K, width))
-    fired = np.ones((1 if hold else K, width))
+    noted = spoke.shape[0] > 0
+    fired = np.ones((K if noted or not hold else 1, width))
     streak = np.zeros((K, width))
     per_item = np.zeros(items if keep else 0)
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
@@ -433,7 +434,8 @@ def _block(
     signs = np.zeros(width)
     if not keep:
         signs[:items] = labels[lo:hi]
-    broadcast = audience.sum()
+    networks = indptr.shape[0]
+    broadcast = audience[0].sum()
     transmissions = 0
     moving = True
     for t in range(rounds + 1):
@@ -445,21 +447,30 @@ def _block(
             transmissions = broadcast * items * known
             x[:], sent[:], streak[:] = path[t], path[t - 1], streaks[t]
         elif t > 0 and moving:
+            network = (t - 1) % networks
+            broadcast = audience[network].sum()
             if plain:
                 sent = x
                 transmissions += broadcast * items
-                per_item += broadcast
+                per_item[:] = broadcast
             else:
+                per_item[:] = 0.0
                 r = t - 1 if levels > 0 else 0
                 now = _emit(
                     0, K, items, t == 1, x, start, sent, fired, streak, rule,
-                    block_key0, block_key1, salt0[r], salt1[r], audience, per_item,
+                    block_key0, block_key1, salt0[r], salt1[r], audience[network], per_item,
                 )  # fmt: skip
                 transmissions += now
                 # If nobody speaks, everyone goes on hearing what it heard: nothing changes from here on.
-                moving = now > 0 or not hold or broadcast == 0
+                moving = now > 0 or not hold or broadcast == 0 or networks > 1
+            for i in range(per_item.size):
+                costs[t - 1, lo + i] = np.int64(per_item[i])
+            if noted:
+                for i in range(items):
+                    for k in range(K):
+                        spoke[t - 1, lo + i, k] = fired[k, i] > 0.0
             if moving:
-                _combine(0, K, sent, fired, following, hold, indptr, indices, weights)
+                _combine(0, K, sent, fired, following, hold, indptr[network], indices, weights)
                 if trigger == _LABEL:
                     _settle(0, K, x, following, streak)
                 x, following = following, x
@@ -476,8 +487,6 @@ def _block(
         else:
             totals[t] += transmissions
             _count_errors(x, signs, items, errors[t])
-    for i in range(per_item.size):
-        spoken[lo + i] = np.int64(per_item[i])
 
 
 @_compiled
@@ -488,18 +497,18 @@ def _configurations(
 ) -> None:  # fmt: skip
     """Configurations lo … hi-1 of a sweep, block by block."""
     shared = known[lo:hi].max()
-    nothing, no_counts = np.empty((0, 0, 0)), np.empty(0, np.int64)
+    nothing, no_costs, nobody = np.empty((0, 0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0, 0), np.bool_)
     n, seeds = scores.shape[0], key0.shape[0]
     for first in range(0, n, size):
         last = min(first + size, n)
-        path, streaks, mistakes = _outspoken(first, last, scores, indptr, indices, weights, shared, labels)
+        path, streaks, mistakes = _outspoken(first, last, scores, indptr[0], indices, weights, shared, labels)
         for c in range(lo, hi):
             r = rules[c]
             rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
             _block(
                 first, last, scores, indptr, indices, weights, audience, rounds, hold, rule,
                 key0[c % seeds], key1[c % seeds], salt0, salt1,
-                False, nothing, no_counts, labels, errors[c], totals[c], known[c], path, streaks, mistakes,
+                False, nothing, no_costs, nobody, labels, errors[c], totals[c], known[c], path, streaks, mistakes,
             )  # fmt: skip
 
 

@@ -1,0 +1,150 @@
+"""From what agents sent to what is in each inbox."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.kernels.job import Floats, Job
+from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox, Mask
+from collegium.protocol.sending import Sent
+from collegium.topology.seat import Seat
+
+
+class Direct:
+    """Over perfect links: what an agent sent last is what everybody who hears it has."""
+
+    def __init__(self, job: Job, width: int) -> None:
+        n, K = job.scores.shape[:2]
+        self._mailbox, self._known = job.mailbox, np.True_
+        self._last = np.zeros((K, n, width))
+        self._spoke = np.ones((K, n), np.bool_)
+        self._silence = False
+
+    def post(self, t: int, seats: Sequence[Seat], sent: Sequence[Sent]) -> None:
+        """All messages of a round."""
+        self._silence = any(message.spoke is not None for message in sent)
+        for k, message in enumerate(sent):
+            if message.spoke is None:
+                self._last[k] = message.values
+                self._spoke[k] = True
+            else:
+                self._last[k][message.spoke] = message.values
+                self._spoke[k] = message.spoke
+
+    def inbox(self, t: int, seat: Seat) -> Inbox:
+        """What an agent has in this round."""
+        shape = len(seat.senders), self._last.shape[1]
+        if self._silence:
+            status = np.where(self._spoke[seat.senders], np.uint8(RECEIVED), np.uint8(SILENT))
+            if seat.own is not None:
+                status[seat.own] = OWN
+        else:
+            status = np.broadcast_to(all_received(seat), shape)
+        weights = np.broadcast_to(seat.weights[:, None], shape)
+        inbox = Inbox(self._last[seat.senders], weights, status, self._last[seat.agent].copy())
+        return self._mailbox.read(inbox, np.broadcast_to(self._known, shape)) if self._silence else inbox
+
+
+def all_received(seat: Seat) -> NDArray[np.uint8]:
+    """The status of every sender where everything came, shape (m, 1)."""
+    status = np.full((len(seat.senders), 1), RECEIVED, np.uint8)
+    if seat.own is not None:
+        status[seat.own] = OWN
+    return status
+
+
+class _Link:
+    """What a receiver has of one sender."""
+
+    def __init__(self, n: int, width: int) -> None:
+        self.last = np.zeros((n, width))
+        self.known = np.zeros(n, np.bool_)
+        self._newest = np.zeros(n, np.int64)
+        """The round in which the message was sent that came last."""
+        self._late: deque[tuple[int, NDArray[np.int64], Floats, Mask | None]] = deque()
+        """Messages under way: round sent, round of arrival by item (0: never), values, about which items."""
+        self._due: list[tuple[int, Mask | None, Floats, Mask | None]] = []
+        """Messages of this round: round sent, which items arrive, values, about which items."""
+
+    def send(self, t: int, values: Floats, spoke: Mask | None, delivered: Mask | None, late: Any) -> None:
+        """A message sent in round t about the items of `spoke`."""
+        if late is None:
+            self._due.append((t, delivered, values, spoke))
+        else:
+            self._late.append((t, t + late if delivered is None else np.where(delivered, t + late, 0), values, spoke))
+
+    def arrive(self, t: int) -> NDArray[np.uint8]:
+        """Take in what arrives in round t; the status of every item."""
+        status = np.full(len(self.known), LOST, np.uint8)
+        arriving = [(sent_in, arrival == t, values, spoke) for sent_in, arrival, values, spoke in self._late]
+        for sent_in, due, values, spoke in arriving + self._due:
+            here = np.ones(len(status), np.bool_) if due is None else due
+            fresh = here if spoke is None else here & spoke
+            if spoke is not None:
+                np.copyto(status, SILENT, where=here & ~spoke & (status == LOST))
+            status -= (status - np.uint8(RECEIVED)) * fresh
+            if self._late:
+                fresh = fresh & (self._newest < sent_in)
+                np.copyto(self._newest, sent_in, where=fresh)
+            self.last = np.where(fresh[:, None], values, self.last)
+            self.known |= fresh
+        self._due.clear()
+        while self._late and (self._late[0][1] <= t).all():
+            self._late.popleft()
+        return status
+
+
+class ThroughLinks:
+    """Over links that lose or delay, or with messages that differ by receiver: every link has its own memory."""
+
+    def __init__(self, job: Job, width: int) -> None:
+        self._job, self._width = job, width
+        n, K = job.scores.shape[:2]
+        self._own = np.zeros((K, n, width))
+        self._links: dict[tuple[int, int], _Link] = {}
+
+    def post(self, t: int, seats: Sequence[Seat], sent: Sequence[Sent]) -> None:
+        """All messages of a round."""
+        for seat, message in zip(seats, sent, strict=True):
+            values = message.values.copy()  # a rule may keep its arrays
+            if message.spoke is not None:  # rows for all items, so that a row is an item
+                values = np.zeros((len(self._job.ids), *values.shape[1:]))
+                values[message.spoke] = message.values
+            self._keep_own(seat.agent, message, values)
+            for place, receiver in enumerate(seat.receivers.tolist()):
+                self._send(t, seat.agent, receiver, values if values.ndim == 2 else values[:, place], message.spoke)
+
+    def _keep_own(self, k: int, message: Sent, values: Floats) -> None:
+        if message.own is not None:
+            self._own[k] = message.own
+        elif values.ndim == 2:
+            self._own[k] = values if message.spoke is None else np.where(message.spoke[:, None], values, self._own[k])
+
+    def _send(self, t: int, sender: int, receiver: int, values: Floats, spoke: Mask | None) -> None:
+        ids, links = self._job.ids, self._job.links
+        link = self._links.get((sender, receiver))
+        if link is None:
+            link = self._links[sender, receiver] = _Link(len(ids), self._width)
+        delivered, late = links.delivered(sender, receiver, t, ids), links.lateness(sender, receiver, t, ids)
+        link.send(t, values, spoke, delivered, late)
+
+    def inbox(self, t: int, seat: Seat) -> Inbox:
+        """What an agent has in this round."""
+        m, n = len(seat.senders), len(self._job.ids)
+        values, status = np.empty((m, n, self._width)), np.full((m, n), OWN, np.uint8)
+        known = np.ones((m, n), np.bool_)
+        for place, sender in enumerate(seat.senders.tolist()):
+            if sender == seat.agent:
+                values[place] = self._own[sender]
+                continue
+            link = self._links[sender, seat.agent]
+            status[place] = link.arrive(t)
+            values[place], known[place] = link.last, link.known
+        weights = np.broadcast_to(seat.weights[:, None], (m, n))
+        inbox = Inbox(values, weights, status, self._own[seat.agent].copy())
+        return self._job.mailbox.read(inbox, known) if (status > RECEIVED).any() else inbox

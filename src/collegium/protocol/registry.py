@@ -1,0 +1,316 @@
+"""Rules, their parts, mailboxes, links and schedules as text or plain data, and back.
+
+A part is a frozen dataclass with a name: `delta-trigger:0.1` on the command line and in an agent's file,
+`{"delta-trigger": {"threshold": 0.1}}` in JSON. Names of one's own come from packages that list them in the
+entry-point group `collegium.rules`; within one process `register` will do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+import numpy as np
+
+from collegium.errors import RuleError
+from collegium.protocol.base import Rule
+
+GROUP = "collegium.rules"
+P = TypeVar("P")
+
+_BUILT_IN = {
+    "rule": {
+        "degroot": "protocol.degroot:DeGroot",
+        "social-learning": "protocol.social_learning:SocialLearning",
+        "delta-trigger": "protocol.delta_trigger:DeltaTrigger",
+        "label-stability": "protocol.label_stability:LabelStability",
+        "averaging": "protocol.averaging:Averaging",
+        "quantised": "protocol.quantised:Quantised",
+    },
+    "combine": {"weighted-mean": "protocol.combine:WeightedMean"},
+    "trigger": {
+        "always": "protocol.trigger:Always",
+        "delta": "protocol.trigger:Delta",
+        "label-stable": "protocol.trigger:LabelStable",
+    },
+    "codec": {"float64": "protocol.codec:Float64", "quantise": "protocol.codec:Quantise"},
+    "mailbox": {"hold-last": "protocol.mailbox:HoldLast", "renormalise": "protocol.mailbox:Renormalise"},
+    "links": {
+        "perfect": "links:Perfect",
+        "lossy": "links:Lossy",
+        "delayed": "links:Delayed",
+        "cut": "links:Cut",
+    },
+    "schedule": {"alternating": "schedule:Alternating", "pairwise": "schedule:Pairwise"},
+    "network": {"graph": "topology:Graph", "policy": "policy:Policy", "weights": "schedule.weights:Weights"},
+}
+_BASES = {
+    "rule": "protocol.base:Rule",
+    "combine": "protocol.combine:Combine",
+    "trigger": "protocol.trigger:Trigger",
+    "codec": "protocol.codec:Codec",
+    "mailbox": "protocol.mailbox:Mailbox",
+    "links": "links:Links",
+    "schedule": "schedule:Schedule",
+}
+_EARLIER = {"DeGroot": "degroot", "SocialLearning": "social-learning", "DeltaTrigger": "delta-trigger",
+            "LabelStability": "label-stability", "Quantised": "quantised"}  # fmt: skip
+"""What files of the first version call the rules."""
+_registered: dict[str, type] = {}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def register(name: str, kind: type[P]) -> type[P]:
+    """Give a part of one's own a name, in this process; a package does it by an entry point, for all processes."""
+    if not _NAME.fullmatch(name):
+        raise RuleError(f"a name has letters, digits, - and _, and begins with a letter; got {name!r}")
+    if not is_dataclass(kind):
+        raise RuleError(f"{kind.__name__} must be a frozen dataclass to be written as text and read back")
+    if _registered.get(name, kind) is not kind or any(name in names for names in _BUILT_IN.values()):
+        raise RuleError(f"the name {name!r} is taken")
+    _registered[name] = kind
+    return kind
+
+
+def names(kind: str = "rule") -> list[str]:
+    """The names of all built-in parts of a kind, and of all parts of one's own."""
+    return [*_BUILT_IN[kind], *own_names()]
+
+
+def own_names() -> list[str]:
+    """The names of all parts that are not built in."""
+    return [*_registered, *_installed()]
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def kind_of(name: str, what: str = "rule") -> type[Any]:
+    """The class of that name."""
+    name = _EARLIER.get(name, name)
+    for built_in in _BUILT_IN.values():
+        if name in built_in:
+            module, _, attribute = built_in[name].partition(":")
+            found: type[Any] = getattr(import_module(f"collegium.{module}"), attribute)
+            return found
+    if name in _registered:
+        return _registered[name]
+    point = _installed().get(name)
+    if point is None:
+        raise RuleError(
+            f"there is no {what} {name!r}; known are {', '.join(names(what))}. One of your own must be installed here, "
+            f"by a package with an entry point in the group {GROUP}"
+        )
+    try:
+        found = point.load()
+    except Exception as problem:
+        raise RuleError(f"{name!r} ({point.value}) cannot be loaded: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(found, type) or not is_dataclass(found):
+        raise RuleError(f"{name!r} ({point.value}) must be a frozen dataclass")
+    return found
+
+
+def name_of(part: Any) -> str:
+    """The name of a part's class."""
+    kind = type(part)
+    for built_in in _BUILT_IN.values():
+        for name, path in built_in.items():
+            if path.rpartition(":")[2] == kind.__name__ and kind_of(name) is kind:
+                return name
+    for name, own in _registered.items():
+        if own is kind:
+            return name
+    for name, point in _installed().items():
+        if point.attr == kind.__qualname__ and kind_of(name) is kind:
+            return name
+    raise RuleError(
+        f"{kind.__name__} has no name to write it by: list it in the entry-point group {GROUP} of a package, "
+        "or, for this process alone, call collegium.protocol.register"
+    )
+
+
+# ── plain data ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_data(value: Any) -> Any:
+    """A part as plain data for JSON: `{name: {setting: value}}`."""
+    if isinstance(value, (bool, int, str, type(None))):
+        return value
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise RuleError(f"only finite numbers can be written, got {value}")
+        return float(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, (list, tuple)):
+        return [to_data(one) for one in value]
+    if hasattr(value, "to_data"):
+        return {name_of(value): value.to_data()}
+    return {name_of(value): {field.name: to_data(getattr(value, field.name)) for field in _settings(type(value))}}
+
+
+def from_data(data: Any, what: str = "rule") -> Any:
+    """The part that plain data stands for; `what` is its kind: rule, mailbox, links, schedule, …"""
+    return _of_kind(_from_data(data, what), str(data), what)
+
+
+def rule_from_data(data: Any) -> Rule:
+    """The rule that plain data stands for."""
+    rule: Rule = from_data(data)
+    return rule
+
+
+def _from_data(data: Any, what: str) -> Any:
+    if isinstance(data, list):
+        return tuple(_from_data(one, what) for one in data)
+    if not isinstance(data, dict):
+        return data
+    if len(data) != 1 or not isinstance(name := next(iter(data)), str) or not isinstance(data[name], dict):
+        raise RuleError(f"a {what} is written as {{name: {{setting: value}}}}, got {str(data)[:80]}")
+    kind = kind_of(name, what)
+    if hasattr(kind, "from_data"):
+        return kind.from_data(data[name])
+    return _make(name, kind, (), {key: _from_data(one, what) for key, one in data[name].items()})
+
+
+# ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_text(part: Any) -> str:
+    """A part as one line: `quantised:(delta-trigger:0.1),4,2.0`.
+
+    >>> from collegium.protocol import DeltaTrigger, Quantised
+    >>> to_text(Quantised(DeltaTrigger(0.1), bits=4, bound=2.0))
+    'quantised:(delta-trigger:0.1),4,2.0'
+    """
+    settings = [_text(getattr(part, field.name)) for field in _settings(type(part))]
+    return name_of(part) + (":" + ",".join(settings) if settings else "")
+
+
+def from_text(text: str, what: str = "rule") -> Any:
+    """The part that a line stands for; `what` is its kind: rule, mailbox, links, schedule, …
+
+    >>> from_text("lossy:0.3,seed=1", "links")
+    Lossy(loss=0.3, seed=1)
+    """
+    return _of_kind(_from_text(text, what), text, what)
+
+
+def rule_from_text(text: str) -> Rule:
+    """The rule that a line stands for.
+
+    >>> rule_from_text("label-stability:2,confidence=0.5")
+    LabelStability(patience=2, confidence=0.5)
+    """
+    rule: Rule = from_text(text)
+    return rule
+
+
+def _of_kind(part: Any, written: str, what: str) -> Any:
+    module, _, base = _BASES[what].partition(":")
+    if not isinstance(part, getattr(import_module(f"collegium.{module}"), base)):
+        raise RuleError(f"{written!r:.80} is no {what}; known are {', '.join(names(what))}")
+    return part
+
+
+def describe(rule: Any) -> str:
+    """A rule for people: as on the command line, numbers with four digits, its bits in words.
+
+    >>> from collegium.protocol import DeltaTrigger, Quantised
+    >>> describe(Quantised(DeltaTrigger(0.123456), bits=4, bound=2.0))
+    'delta-trigger:0.1235, 4 bits within ±2'
+    """
+    from collegium.protocol.quantised import Quantised
+
+    if type(rule) is Quantised:
+        return f"{describe(rule.rule)}, {rule.bits} bits within ±{rule.bound:.4g}"
+    try:
+        return re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", to_text(rule))
+    except RuleError:  # it has no name: it can be run all the same
+        return str(rule)
+
+
+def _text(value: Any) -> str:
+    plain = to_data(value) if isinstance(value, np.generic) else value
+    if plain is None or isinstance(plain, bool):
+        return {None: "none", True: "true", False: "false"}[plain]
+    if isinstance(plain, (int, float)):
+        return repr(plain)
+    if isinstance(plain, str):
+        return plain if _NAME.fullmatch(plain) and plain not in ("none", "true", "false") else json.dumps(plain)
+    if isinstance(plain, (list, tuple)):
+        return f"[{','.join(map(_text, plain))}]"
+    return f"({to_text(plain)})"
+
+
+def _from_text(text: str, what: str) -> Any:
+    name, _, rest = text.strip().partition(":")
+    kind = kind_of(name, what)
+    given, named = [], {}
+    for setting in _split(rest, text) if rest else ():
+        key, equals, value = setting.partition("=")
+        if equals and key.strip().isidentifier():
+            named[key.strip()] = _value(value, what, text)
+        else:
+            given.append(_value(setting, what, text))
+    return _make(name, kind, tuple(given), named)
+
+
+def _value(text: str, what: str, whole: str) -> Any:
+    text = text.strip()
+    if text.startswith("(") and text.endswith(")"):
+        return _from_text(text[1:-1], what)
+    if text.startswith("[") and text.endswith("]"):
+        return tuple(_value(one, what, whole) for one in _split(text[1:-1], whole)) if text[1:-1].strip() else ()
+    if text in ("none", "true", "false"):
+        return {"none": None, "true": True, "false": False}[text]
+    for read in (int, float, json.loads):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _split(text: str, whole: str) -> Iterator[str]:
+    """The parts between commas that stand in no brackets."""
+    depth = start = 0
+    quoted = False
+    for place, letter in enumerate(text):
+        quoted ^= letter == '"'
+        if not quoted:
+            depth += (letter in "([") - (letter in ")]")
+            if letter == "," and depth == 0:
+                yield text[start:place]
+                start = place + 1
+        if depth < 0:
+            break
+    if depth or quoted:
+        raise RuleError(f"cannot read {whole!r:.80}: brackets or quotes do not match")
+    yield text[start:]
+
+
+def _make(name: str, kind: type[Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    try:
+        return kind(*given, **named)
+    except TypeError as problem:
+        wanted = [field.name + ("" if field.default is MISSING else f"={field.default}") for field in _settings(kind)]
+        got = [*map(str, given), *(f"{key}={value}" for key, value in named.items())]
+        takes = f"{name} takes {', '.join(wanted) or 'no settings'}; given: {', '.join(got) or 'none'}"
+        raise RuleError(takes if len(given) + len(named) != len(wanted) or named else f"{takes}: {problem}") from None
+
+
+def _settings(kind: type[Any]) -> list[Field[Any]]:
+    """The fields of a part that are its settings."""
+    if not is_dataclass(kind):
+        raise RuleError(f"{kind.__name__} must be a frozen dataclass to be written as text and read back")
+    return [field for field in fields(kind) if field.init]

@@ -1,0 +1,144 @@
+"""What gets through, against a plain program that keeps every message in a list, one item at a time."""
+
+import numpy as np
+import pytest
+
+from collegium import collaborate, links, policy, topology
+from collegium.errors import RuleError
+from collegium.network import reference_run, validated
+from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, Quantised, Renormalise
+from helpers import scores
+
+DIRECTED = policy.uniform(topology.erdos_renyi(6, links=14, seed=3))
+LINKS = [links.Perfect(), links.Lossy(0.4, 3), links.Cut([0, 1], 2, 4), links.Delayed(1), links.Delayed(0, 3, seed=2)]
+MAILBOXES = [HoldLast(), HoldLast("hold"), Renormalise()]
+
+
+def by_hand(x, p, rounds, threshold, over, mailbox, item):
+    """One item: statistics of every round. A threshold of -1 lets everybody send always."""
+    K, ids = p.size, np.arange(9, dtype=np.uint64)
+    now, sent, mail, last, newest = list(x), [None] * K, [], {}, {}
+    trace = [list(now)]
+    for t in range(1, rounds + 1):
+        speaks = [sent[k] is None or abs(now[k] - sent[k]) > threshold for k in range(K)]
+        sent = [now[k] if speaks[k] else sent[k] for k in range(K)]
+        for l in range(K):
+            for k in p.graph.receivers(l).tolist():
+                delivered, late = over.delivered(l, k, t, ids), over.lateness(l, k, t, ids)
+                if delivered is None or delivered[item]:
+                    arrival = t if late is None else t + int(late[item])
+                    mail.append((arrival, t, l, k, speaks[l], sent[l]))
+        now = [combined(k, t, p, mail, sent, last, newest, mailbox) for k in range(K)]
+        trace.append(list(now))
+    return trace
+
+
+def combined(k, t, p, mail, sent, last, newest, mailbox):
+    values, weights = [], []
+    for l in p.graph.neighbours(k).tolist():
+        weight = p.A[l, k]
+        if l == k:
+            values.append(sent[k])
+            weights.append(weight)
+            continue
+        status = "lost"
+        for _, sent_in, _, _, spoke, value in sorted(m for m in mail if m[0] == t and m[2:4] == (l, k)):
+            if spoke:
+                status = "received"
+                if newest.get((l, k), 0) < sent_in:
+                    newest[l, k], last[l, k] = sent_in, value
+            elif status == "lost":
+                status = "silent"
+        gone = {
+            HoldLast(): status == "lost" or (status == "silent" and (l, k) not in last),
+            HoldLast("hold"): False,
+            Renormalise(): status != "received",
+        }[mailbox]
+        values.append(last.get((l, k), 0.0))
+        weights.append(0.0 if gone else weight)
+    if 0.0 in weights:
+        total = 0.0
+        for weight in weights:
+            total += weight
+        weights = [weight / total for weight in weights]
+    result = 0.0
+    for weight, value in zip(weights, values, strict=True):
+        result += weight * value
+    return result
+
+
+@pytest.mark.parametrize("mailbox", MAILBOXES, ids=str)
+@pytest.mark.parametrize("over", LINKS, ids=str)
+@pytest.mark.parametrize("threshold", [-1.0, 0.1])
+def test_what_arrives_is_what_a_plain_program_says(over, mailbox, threshold):
+    x = scores(9, 6)
+    rule = DeGroot() if threshold < 0 else DeltaTrigger(threshold)
+    run = collaborate(x, DIRECTED, 8, rule, links=over, mailbox=mailbox)
+    for i in range(9):
+        np.testing.assert_array_equal(run.statistics[:, i], by_hand(x[i], DIRECTED, 8, threshold, over, mailbox, i))
+
+
+def test_messages_are_lost_at_the_rate_and_independently():
+    over, ids = links.Lossy(0.3, seed=5), np.arange(4000, dtype=np.uint64)
+    ids.flags.writeable = False
+    arrived = np.array([[over.delivered(l, 1 - l, t, ids) for t in range(1, 11)] for l in range(2)])
+    n = arrived.size
+    assert abs(arrived.mean() - 0.7) < 3.3 * np.sqrt(0.21 / n)  # 99.9 %
+    both = (arrived[0] & arrived[1]).mean()
+    assert abs(both - 0.49) < 3.3 * np.sqrt(0.49 * 0.51 / (n / 2))
+    again = (arrived[:, 1:] & arrived[:, :-1]).mean()
+    assert abs(again - 0.49) < 4 * np.sqrt(0.49 * 0.51 / n)
+
+
+def test_losses_follow_the_item_and_not_the_batch():
+    x, over = scores(50, 6), links.Lossy(0.3, 1)
+    whole = collaborate(x, DIRECTED, 6, links=over).statistics
+    part = collaborate(x[20:30], DIRECTED, 6, links=over, items=range(20, 30)).statistics
+    np.testing.assert_array_equal(part, whole[:, 20:30])
+
+
+def test_lost_messages_cost_what_they_cost():
+    x = scores(5, 6)
+    assert (collaborate(x, DIRECTED, 6, links=links.Lossy(0.5)).transmissions == 6 * DIRECTED.links).all()
+
+
+def test_nothing_gets_through():
+    """Whoever counts itself goes on alone; whoever does not, keeps its own value."""
+    x = scores(5, 3)
+    for p in (policy.uniform(topology.ring(3)), policy.Policy([[0.0, 0.5, 0.3], [1.0, 0.0, 0.7], [0.0, 0.5, 0.0]])):
+        run = collaborate(x, p, 4, links=links.Lossy(1.0))
+        np.testing.assert_array_equal(run.statistics[-1], x)
+
+
+def test_a_cut_heals():
+    ring = policy.uniform(topology.ring(6))
+    x = np.repeat([[1.0, 1.0, 1.0, -1.0, -1.0, -1.0]], 2, axis=0)
+    run = collaborate(x, ring, 200, links=links.Cut([0, 1, 2], 1, 100))
+    np.testing.assert_array_equal(run.statistics[100], x)
+    np.testing.assert_allclose(run.statistics[-1], 0.0, atol=1e-6)
+
+
+def test_late_messages_are_quantised_as_any_other():
+    rule = Quantised(DeGroot(), 4, 2.0)
+    job = validated(scores(5, 6), DIRECTED, 5, [rule], 3, links=links.Delayed(2))
+    values = reference_run(job, rule).statistics[1:, ..., 0]
+    # before anything arrives, an agent has only its own rounded value
+    grid = np.round((values[0] + 2) / (4 / 15))
+    np.testing.assert_allclose(values[0], grid * 4 / 15 - 2, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: links.Lossy(1.5), "the loss of a link must be a finite number, at least 0 and at most 1; got 1.5"),
+        (lambda: links.Lossy(0.1, seed=-1), "seed must be a whole number"),
+        (lambda: links.Delayed(-1), "the least delay must be a whole number"),
+        (lambda: links.Delayed(3, 2), "the largest delay must be a whole number, at least 3"),
+        (lambda: links.Cut("abc"), "group must be a list of agents' numbers"),
+        (lambda: links.Cut([0], 5, 4), "the last round of a cut must be a whole number, at least 5"),
+        (lambda: collaborate(np.ones((1, 6)), DIRECTED, links=0.3), "links must be Links such as"),
+    ],
+)
+def test_impossible_links_are_refused(make, complaint):
+    with pytest.raises(RuleError, match=complaint):
+        make()
