@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collegium.cli.dashboard import _digits
-from collegium.dashboard.snapshot import network_of, words_of
+from collegium.dashboard.snapshot import describe, network_of
 from collegium.network import collaborate
 from collegium.policy import uniform
 from collegium.protocol import DeltaTrigger, SocialLearning
@@ -84,17 +84,17 @@ def test_it_only_reads(digits, method):
     ("body", "headers", "status", "sentence"),
     [
         (b"{", {}, 422, "no what-if"),
-        ({"item": "0"}, {}, 422, "wishes"),
-        ({"item": "0", "wishes": {"colour": 1}}, {}, 422, "colour"),
-        ({"item": "0", "wishes": {"rounds": 100000}}, {}, 422, "Rounds: a whole number from 1 to 200."),
-        ({"item": "0", "wishes": {"rounds": 2.5}}, {}, 422, "Rounds: a whole number"),
-        ({"item": "0", "wishes": {"fault": "noise", "strength": -1, "faulty": [0]}}, {}, 422, "Strength: a number"),
-        ({"item": "0", "wishes": {"rule": "label-stability", "patience": 0}}, {}, 422, "Patience: a whole number"),
-        ({"item": "179", "wishes": {}}, {}, 422, "they are 0 to 178"),
-        ({"item": "-1", "wishes": {}}, {}, 422, "no item"),
-        ({"item": "٣", "wishes": {}}, {}, 422, "no item"),
-        ({"item": "0", "wishes": {"topology": "spiral"}}, {}, 422, "no topology"),
-        ({"item": "0", "wishes": {}}, {"Content-Type": "text/plain"}, 415, "JSON"),
+        ({"item": "0"}, {}, 422, "changes"),
+        ({"item": "0", "changes": {"colour": 1}}, {}, 422, "colour"),
+        ({"item": "0", "changes": {"rounds": 100000}}, {}, 422, "Rounds: a whole number from 1 to 200."),
+        ({"item": "0", "changes": {"rounds": 2.5}}, {}, 422, "Rounds: a whole number"),
+        ({"item": "0", "changes": {"fault": "noise", "strength": -1, "faulty": [0]}}, {}, 422, "Strength: a number"),
+        ({"item": "0", "changes": {"rule": "label-stability", "patience": 0}}, {}, 422, "Patience: a whole number"),
+        ({"item": "179", "changes": {}}, {}, 422, "they are 0 to 178"),
+        ({"item": "-1", "changes": {}}, {}, 422, "no item"),
+        ({"item": "٣", "changes": {}}, {}, 422, "no item"),
+        ({"item": "0", "changes": {"topology": "spiral"}}, {}, 422, "no topology"),
+        ({"item": "0", "changes": {}}, {"Content-Type": "text/plain"}, 415, "JSON"),
         (b" " * 20_000, {}, 413, "at most"),
     ],
 )
@@ -104,8 +104,8 @@ def test_a_what_if_that_is_none_is_answered_by_a_sentence(digits, body, headers,
 
 
 def test_rules_and_networks_have_words():
-    assert words_of(DeltaTrigger(0.5)) == "Δ-trigger, threshold 0.5"
-    assert words_of(SocialLearning()) == "social learning"
+    assert describe(DeltaTrigger(0.5)) == "Δ-trigger, threshold 0.5"
+    assert describe(SocialLearning()) == "social learning"
     over = uniform(grid(2, 2))
     shown = network_of(over)
     assert len(shown.links) == over.links

@@ -10,7 +10,7 @@ import numpy as np
 
 from collegium.agents.base import Signs
 from collegium.dashboard import what_if
-from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of, words_of
+from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, describe, network_of
 from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, Wishes, World
 from collegium.errors import DataError, InputFileError
@@ -47,24 +47,24 @@ class Feed(ABC):
     def world(self, item: str) -> tuple[World, int]:
         """What a what-if starts from, and the place of an item in it."""
 
-    def watch(self, looks: bool) -> None:
-        """Somebody begins or ceases to look."""
-        del looks
+    def watch(self, starts: bool) -> None:
+        """A viewer connects or leaves."""
+        del starts
 
     def close(self) -> None:
-        """Nobody will look again."""
+        """No viewer will connect again."""
         return
 
-    def answer(self, item: str, wishes: Wishes) -> Answer:
-        """The item and the averages, as wished."""
+    def answer(self, item: str, changes: Wishes) -> Answer:
+        """The item and the averages, with the changes."""
         given, i = self.world(item)
-        world = what_if.changed(given, wishes)
+        world = what_if.changed(given, changes)
         with self._one_at_a_time:
             averages = None
             if self._compiled.is_set():
                 averages = what_if.averages(world, self._before(given))
             return Answer(
-                network_of(world.policy), words_of(world.rule), what_if.item(world, i, self.picture(item)), averages
+                network_of(world.policy), describe(world.rule), what_if.item(world, i, self.picture(item)), averages
             )
 
     def picture(self, item: str) -> str | None:
@@ -111,7 +111,7 @@ class Recorded(Feed):
         self._world = world
         self._about = About(
             kind="recorded", title=title, agents=list(agents) or [f"agent {k}" for k in range(K)], classes=classes,
-            rounds=world.rounds, rule=words_of(world.rule), scale=usual(world.scores), items=n,
+            rounds=world.rounds, rule=describe(world.rule), scale=usual(world.scores), items=n,
             has_truth=world.y is not None, has_views=views is not None, network=network_of(world.policy),
             topologies=list(what_if.topologies(K)),
         )  # fmt: skip
