@@ -1,4 +1,4 @@
-"""Scores at the door: numbers of shape (items, agents), all finite."""
+"""Validation of scores: numbers of shape (items, agents), all finite."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
