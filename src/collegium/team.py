@@ -42,7 +42,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
     agent sees the columns that `columns`, one selector per agent, picks.
 
-    If anybody needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
+    If any agent needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
     part `validation` of the items out of their training. Scores are divided by the temperature, squeezed by tanh(f/2)
     if `bounded`, and lose the mean of the training scores if `center`.
 
@@ -172,7 +172,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             elif list(known) != list(agreed):
                 raise ModelError(
                     f"agent {name!r} knows the classes {np.asarray(known).tolist()}, while {who} {agreed.tolist()}: "
-                    "the second is +1, so they would talk of different things. Fit them on the same two labels."
+                    "the second is +1, so their scores would mean different things. Fit them on the same two labels."
                 )
         return np.array([-1, 1]) if agreed is None else agreed
 
@@ -196,7 +196,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     def run(
         self, X: Views, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
     ) -> Run:
-        """Let the agents talk about these items; `run.missing` says which views were not there."""
+        """Run the agents on these items; `run.missing` has the views that were not there."""
         statistics, missing = self._start(X)
         run = collaborate(statistics, self.policy, self.rounds, self.rule, rng=rng, items=items, record=record)
         return replace(run, missing=missing) if missing.any() else run

@@ -9,14 +9,14 @@ import pytest
 from collegium import policy, protocol, topology
 from collegium.errors import InputFileError
 from collegium.live import config
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 
 OVER = policy.metropolis(topology.ring(3))
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    create(tmp_path / "net", OVER, None, Wishes(tls=False, rule=protocol.DeltaTrigger(0.25)))
+    create(tmp_path / "net", OVER, None, NetworkSettings(tls=False, rule=protocol.DeltaTrigger(0.25)))
     return tmp_path / "net" / "agent-1.toml"
 
 
@@ -39,7 +39,7 @@ def edited(file: Path, old: str, new: str) -> Path:
     ids=str,
 )
 def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Path) -> None:
-    files = create(tmp_path / "net", OVER, None, Wishes(rule=rule, rounds=7, seed=3, absent="hold", tls=False))
+    files = create(tmp_path / "net", OVER, None, NetworkSettings(rule=rule, rounds=7, seed=3, absent="hold", tls=False))
     read = [config.read(path) for path in files]
     assert all(one.rule() == rule for one in read)
     assert {(one.talk.rounds, one.talk.seed, one.talk.absent) for one in read} == {(7, 3, "hold")}
@@ -69,7 +69,7 @@ def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str)
 def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -> None:
     hashes = set()
     for name, over in {"a": OVER, "b": policy.uniform(topology.ring(3)), "c": policy.uniform(topology.ring(4))}.items():
-        hashes.add(config.read(create(tmp_path / name, over, None, Wishes(tls=False))[0]).policy())
+        hashes.add(config.read(create(tmp_path / name, over, None, NetworkSettings(tls=False))[0]).policy())
     assert len(hashes) == 3
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from collegium import Team, data, policy, topology
 from collegium.errors import InputFileError
 from collegium.live import config, launcher
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.model import load
 from live_processes import wait_for
 
@@ -33,7 +33,7 @@ def team_of(*models: Any) -> tuple[Team, list[np.ndarray]]:
 def test_scores_are_those_of_the_team(tmp_path: Path) -> None:
     forest = RandomForestClassifier(5, random_state=0)
     team, views = team_of(LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), forest)
-    files = create(tmp_path / "net", team.policy, team, Wishes(tls=False, trusted=["sklearn.tree._tree.Tree"]))
+    files = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False, trusted=["sklearn.tree._tree.Tree"]))
     for k, path in enumerate(files):
         score = load(config.read(path).model, path.parent)
         assert score is not None
@@ -51,7 +51,7 @@ def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
     y = rng.choice([-1, 1], 40)
     views = [rng.normal(size=(40, 16, 16, 1)).astype(np.float32) + 0.3 * y[:, None, None, None] for _ in range(3)]
     team = Team([(f"m{k}", quick) for k in range(3)], THREE, rounds=3, workers=1).fit(views, y)
-    create(tmp_path / "net", team.policy, team, Wishes(port=0, http_port=0))
+    create(tmp_path / "net", team.policy, team, NetworkSettings(port=0, http_port=0))
     network = launcher.up(tmp_path / "net", wait=120)
     try:
         for k, member in enumerate(network):
@@ -67,7 +67,7 @@ def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_a_model_that_was_not_copied_is_named(tmp_path: Path) -> None:
     team, _ = team_of(LogisticRegression(), LogisticRegression(), LogisticRegression())
-    path = create(tmp_path / "net", team.policy, team, Wishes(tls=False))[0]
+    path = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))[0]
     (path.parent / "agent-0.npz").unlink()
     with pytest.raises(InputFileError, match="is not there: copy it beside the agent's file"):
         load(config.read(path).model, path.parent)

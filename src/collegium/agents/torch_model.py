@@ -193,7 +193,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
 
     @contextmanager
     def explained(self, action: str, shape: tuple[int, ...]) -> Iterator[None]:
-        """What goes wrong inside somebody's module, said in one sentence."""
+        """What goes wrong inside a user's module, in one sentence."""
         try:
             yield
         except (RuntimeError, TypeError, ValueError, AttributeError) as problem:

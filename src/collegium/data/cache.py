@@ -43,7 +43,7 @@ def kept(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
 
 
 def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, from now on kept in a file if one can be written; half a file is never seen by anybody."""
+    """The same array, from now on kept in a file if one can be written; half a file is never seen."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

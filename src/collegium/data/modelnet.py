@@ -86,7 +86,7 @@ def classes_in(folder: Path) -> list[str]:
 
 
 def items_in(folder: Path, name: str, split: str) -> list[Item]:
-    """The objects of a class, sorted by name; one with a view missing or a stranger among them is refused by name."""
+    """The objects of a class, sorted by name; one with a view missing or an unknown file is refused by name."""
     place = folder / name / split
     if not folders.is_folder(place):
         raise DataError(f"there is no folder {place}: the {split} objects of {name} are missing")
@@ -104,9 +104,9 @@ def item(place: Path) -> Item:
     missing = [name for name in FILES if name not in present]
     if missing:
         raise InputFileError(f"{place} lacks {', '.join(missing)}: render the object again or remove its folder")
-    strangers = [name for name in present if name not in FILES]
-    if strangers:
-        raise InputFileError(f"{place / strangers[0]} does not belong here: views are called {FILES[0]} to {FILES[-1]}")
+    unknown = [name for name in present if name not in FILES]
+    if unknown:
+        raise InputFileError(f"{place / unknown[0]} does not belong here: views are called {FILES[0]} to {FILES[-1]}")
     files = tuple(place / name for name in FILES)
     try:
         stamps = tuple((at.st_size, at.st_mtime_ns) for at in map(os.stat, files))

@@ -136,7 +136,7 @@ class Crew:
                 if mesh is None:
                     continue
                 left = dict(task.files)
-                for last in (False, True):  # somebody may have killed it
+                for last in (False, True):  # it may have been killed from outside
                     process = process or self._enlist()
                     try:
                         for k in process.render(mesh, dict(left)):

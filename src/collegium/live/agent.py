@@ -28,8 +28,8 @@ from collegium._util.arguments import whole_number
 from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live.account import Account
-from collegium.live.doors import Away
 from collegium.live.item_states import ItemStates
+from collegium.live.peer_diagnosis import Unreachable
 from collegium.live.peers import Deadlines, Neighbour, State
 from collegium.live.table import (
     ABSENT,
@@ -71,15 +71,15 @@ _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
 
 
 class Busy(LiveError):
-    """More items than the agent can take in hand; `retry_after` says when to come again, in seconds."""
+    """Too many items are pending; retry after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the agent has as many items in hand as it can take: try again in {retry_after:.1f} s")
+        super().__init__(f"the agent has as many items pending as it can take: retry in {retry_after:.1f} s")
         self.retry_after = retry_after
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of an item at this agent."""
+class ItemResult(msgspec.Struct, frozen=True):
+    """The result of an item at this agent."""
 
     id: Name
     label: Any
@@ -87,13 +87,13 @@ class Outcome(msgspec.Struct, frozen=True):
     score: float
     """The agent's own local statistic, 0 if it had no view."""
     settled: bool
-    """Whether the label was the same before the last round, nobody was missing, and all it heard agreed."""
+    """Whether the label was the same before the last round, no message was missing, and all messages agreed."""
     rounds: int
     view: str
     """given, missing (the agent began from zero) or late (it came after that)."""
     heard: list[str]
     missed: list[str]
-    """Neighbours whose word was missing in at least one round."""
+    """Neighbours whose message was missing in at least one round."""
     latency_ms: float
     trace: list[float | None] | None = None
     """The statistic of every round, round 0 being the score; None before the agent took part."""
@@ -104,8 +104,8 @@ class Limits:
     """What an agent may use."""
 
     memory: int = 32 << 20
-    """Bytes for items in hand and remembered."""
-    in_hand: int | None = None
+    """Bytes for items pending and remembered."""
+    pending: int | None = None
     """Items at most that are submitted here and not decided; a quarter of what fits if None."""
 
 
@@ -114,8 +114,8 @@ class _Ticket:
 
     def __init__(self, names: Sequence[Name], trace: bool) -> None:
         self.names, self.trace, self.open = names, trace, len(names)
-        self.outcomes: list[Outcome | None] = [None] * len(names)
-        self.future: Future[list[Outcome]] = Future()
+        self.outcomes: list[ItemResult | None] = [None] * len(names)
+        self.future: Future[list[ItemResult]] = Future()
 
 
 class Agent:
@@ -169,7 +169,7 @@ class Agent:
         width = rule.width(1)
         self._dialect = Dialect(int(place.network, 16), policy, rule.codec.message_bits, self.rounds, largest, width)
         capacity = Table.capacity_for(self.rounds, len(heard), limits.memory, width)
-        self._most = min(limits.in_hand or capacity // 4, capacity // 2)
+        self._most = min(limits.pending or capacity // 4, capacity // 2)
         self._table = Table(self.rounds, len(heard), capacity, width)
         self._states = ItemStates(rule, seat, seed64(seed), capacity)
         self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
@@ -223,7 +223,7 @@ class Agent:
             raise LiveError(f"{self.name} has no model: send it scores instead of views")
         return self._score(views)
 
-    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[Outcome]]:
+    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[ItemResult]]:
         """Begin items with this agent's local statistics of them; their outcomes come in the order of the names.
 
         An item that is already in hand or remembered keeps its first score, so that sending again is harmless. What is
@@ -271,7 +271,7 @@ class Agent:
         self._deliver()
         return ticket.future
 
-    def result(self, name: Name, trace: bool = False) -> Outcome | None:
+    def result(self, name: Name, trace: bool = False) -> ItemResult | None:
         """The outcome of an item, if it is decided and remembered."""
         with self._lock:
             row = self._table.find(int(identities([name])[0]))
@@ -360,7 +360,7 @@ class Agent:
                 while len(self._strangers) > 20:
                     self._strangers.pop(next(iter(self._strangers)))
             elif not neighbour.is_present:
-                neighbour.is_refused, neighbour.reason = not isinstance(reason, Away), reason
+                neighbour.is_refused, neighbour.reason = not isinstance(reason, Unreachable), reason
 
     def _hear_again(self, neighbour: Neighbour) -> None:
         neighbour.heard()
@@ -601,7 +601,7 @@ class Agent:
             if ticket.future.set_running_or_notify_cancel():
                 ticket.future.set_result([one for one in ticket.outcomes if one is not None])
 
-    def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[Outcome]:
+    def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[ItemResult]:
         table, T = self._table, self.rounds
         statistic = table.trace[T, rows]
         label = [self.classes[0] if value < 0 else self.classes[1] for value in statistic.tolist()]
@@ -619,7 +619,7 @@ class Agent:
             if trace:
                 steps = [None if step != step else step for step in table.trace[:, rows[i]].tolist()]
             made.append(
-                Outcome(
+                ItemResult(
                     name,
                     label[i],
                     value,
@@ -796,8 +796,8 @@ class Agent:
         return f"waiting for {', '.join(away)}" if away else None
 
     def status(self) -> dict[str, Any]:
-        """How the agent and its neighbours are, as plain values."""
-        why_not = self.why_not_ready()
+        """The state of the agent and its neighbours, as plain values."""
+        not_ready_reason = self.why_not_ready()
         with self._lock:
             now = time.monotonic()
             carried, account = self._transport, self._account
@@ -805,18 +805,18 @@ class Agent:
                 "name": self.name,
                 "number": self.number,
                 "network": self.place.network,
-                "ready": why_not is None,
-                "why_not": why_not,
+                "ready": not_ready_reason is None,
+                "not_ready_reason": not_ready_reason,
                 "rule": str(self.rule),
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
-                "strangers": dict(self._strangers),
-                "items": {"in_hand": self._table.active, "most": self._most, **account.items()},
+                "refused_peers": dict(self._strangers),
+                "items": {"pending": self._table.active, "most": self._most, **account.items()},
                 "rounds_done": account.rounds,
-                "asked": account.asked,
-                "bytes": {"said": carried.said_bytes, "heard": carried.heard_bytes}
+                "re_requested": account.asked,
+                "bytes": {"sent": carried.sent_bytes, "received": carried.received_bytes}
                 if carried
-                else {"said": 0, "heard": 0},
+                else {"sent": 0, "received": 0},
                 "latency_ms": {"p50": account.quantile(0.5), "p99": account.quantile(0.99)},
                 "latency": account.histogram(),
                 "up_s": round(now - account.begun, 3),
@@ -827,9 +827,7 @@ class Agent:
         return {
             "name": neighbour.peer.name,
             "number": neighbour.peer.number,
-            "direction": {(True, True): "both", (True, False): "heard"}.get(
-                (neighbour.is_heard, neighbour.hears), "hears"
-            ),
+            "direction": {(True, True): "both", (True, False): "in"}.get((neighbour.is_heard, neighbour.hears), "out"),
             "state": str(state),
             "reason": neighbour.reason if state is not State.UP or neighbour.rejected else "",
             "response_ms": None if neighbour.response is None else round(neighbour.response * 1e3, 3),

@@ -64,7 +64,7 @@ class Talk(_Table):
 
 
 class Heard(_Table):
-    """Somebody this agent hears, or itself: then without an endpoint."""
+    """A sender to this agent, or itself: then without an endpoint."""
 
     number: Number
     name: str
@@ -73,7 +73,7 @@ class Heard(_Table):
 
 
 class Hearer(_Table):
-    """Somebody who hears this agent."""
+    """A receiver of this agent."""
 
     number: Number
     name: str
@@ -111,7 +111,7 @@ class Port(_Table):
     https: bool = False
     """With the agent's own certificate."""
     client_certificates: bool = False
-    """Let in whoever has a certificate of the network's authority, and nobody else."""
+    """Accept only clients with a certificate of the network's authority."""
 
 
 class Wait(_Table):
@@ -126,7 +126,7 @@ class Room(_Table):
     """What the agent may use."""
 
     memory_mb: Annotated[int, Meta(ge=1, le=65536)] = 32
-    in_hand: Annotated[int, Meta(ge=1)] | None = None
+    pending: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Fault(_Table):
@@ -188,7 +188,7 @@ class AgentFile(_Table):
             "policy": self.policy(),
             "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
             "absent": self.talk.absent,
-            "limits": Limits(self.limits.memory_mb << 20, self.limits.in_hand),
+            "limits": Limits(self.limits.memory_mb << 20, self.limits.pending),
         }
 
     def transport_faults(self) -> Faults | None:
@@ -247,7 +247,7 @@ def hash_of_weights(hears: Sequence[Heard]) -> str:
 def _check(file: AgentFile) -> None:
     numbers = [heard.number for heard in file.hears]
     if len(set(numbers)) < len(numbers):
-        raise InputFileError("somebody is heard twice")
+        raise InputFileError("an agent is listed twice in hears")
     total = math.fsum(heard.weight for heard in file.hears)
     if not abs(total - 1) < 1e-6:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")

@@ -1,4 +1,4 @@
-"""A network as a file: who hears whom and how much, what is said and when, for how many rounds."""
+"""A network as a file: links and weights, the rule, and the number of rounds."""
 
 from __future__ import annotations
 
