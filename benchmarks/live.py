@@ -125,7 +125,7 @@ def flow(folder: Path, rule: protocol.Rule) -> tuple[float, float, float]:
         with ThreadPoolExecutor(9) as pool:
             list(pool.map(pour, range(9)))
         seconds = time.perf_counter() - begun
-        return ITEMS / seconds, (sent(network) - before) / ITEMS, 20 * OVER.links * rule.message_bits / 8
+        return ITEMS / seconds, (sent(network) - before) / ITEMS, 20 * OVER.links * rule.message_bits() / 8
     finally:
         launcher.down(folder)
 

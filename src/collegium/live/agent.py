@@ -172,6 +172,10 @@ class Agent:
         self._most = min(limits.pending or capacity // 4, capacity // 2)
         self._table = Table(self.rounds, len(heard), capacity, width)
         self._states = ItemStates(rule, seat, seed64(seed), capacity)
+        self._places = [place for place, number in enumerate(senders) if number != self.number]  # by column
+        self._all_received = np.full((len(senders), 1), RECEIVED, np.uint8)
+        if seat.own is not None:
+            self._all_received[seat.own] = OWN
         self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._named: set[int] = set()
         self._listed = 0
@@ -395,6 +399,9 @@ class Agent:
             rows, ids = known
         column = self._columns[neighbour.peer.number]
         values = self.rule.codec.decode(frame.values)
+        if len(rows) == 1:
+            self._take_in_one(neighbour, column, rows, ids.item(), values, t, now)
+            return
         valid = (rows >= 0) & (table.id[rows] == ids)
         valid &= table.word[t - 1, column, rows] == ABSENT
         due = rows[valid & (table.round[rows] == t) & (table.state[rows] == TALKING)]
@@ -406,10 +413,28 @@ class Agent:
             values = values[valid]
         spoken = rows[valid]
         table.word[t - 1, column, spoken] = SAID
-        table.inbox[t - 1, column, spoken] = values
+        table.inbox[t - 1, self._places[column], spoken] = values
         if len(due):
             self._measure(neighbour, column, int(due[0]), t, now)
             self._touched.append(due)
+
+    def _take_in_one(
+        self, neighbour: Neighbour, column: int, rows: Rows, item: int, values: Doubles, t: int, now: float
+    ) -> None:
+        """The same for one item, for which array operations would cost several times as much."""
+        table, row = self._table, rows.item()
+        words = table.word[t - 1, :, row]
+        if row < 0 or table.id.item(row) != item or words.item(column) != ABSENT:
+            return
+        if len(values):
+            table.inbox[t - 1, self._places[column], row] = values[0]
+            words[column] = SAID
+        else:
+            words[column] = UNCHANGED
+        if table.round.item(row) == t and table.state.item(row) == TALKING:
+            self._measure(neighbour, column, row, t, now)
+            if self._somebody_excused or ABSENT not in words.tolist():
+                self._touched.append(rows)
 
     def _measure(self, neighbour: Neighbour, column: int, row: int, t: int, now: float) -> None:
         """How long a word took; those of round 1 wait for views, which says nothing of the neighbour's ways."""
@@ -506,63 +531,72 @@ class Agent:
 
     def _advance(self) -> None:
         """Go on with every item whose round is complete, as far as it goes."""
-        table, last = self._table, self.rounds
+        table = self._table
         while self._touched:
             rows = self._touched[0] if len(self._touched) == 1 else np.unique(np.concatenate(self._touched))
             self._touched = []
+            if len(rows) == 1:  # without arrays where nothing is to be sorted out
+                t = table.round.item(rows[0])
+                words = table.word[t - 1, :, rows].T
+                if table.state.item(rows[0]) == TALKING and (self._somebody_excused or ABSENT not in words):
+                    self._go_on(rows, t, words)
+                continue
             rows = rows[table.state[rows] == TALKING]
             rounds = table.round[rows]
             distinct = _distinct(rounds)
             for t in distinct:
                 at = rows if len(distinct) == 1 else rows[rounds == t]
-                words = table.word[t - 1][:, at]
-                ready = ((words != ABSENT) | self._excused[:, None]).all(axis=0)
-                if not ready.all():
-                    at, words = at[ready], words[:, ready]
-                    if not len(at):
-                        continue
-                self._absorb(at, t, words)
-                now = time.monotonic()
-                if t == last:
-                    self._finish(at, now)
-                else:
-                    table.round[at] = t + 1
-                    self._say(at, t + 1, now)
+                self._go_on(at, t, table.word[t - 1][:, at])
+
+    def _go_on(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
+        """End round t for those of its items that are ready."""
+        if ABSENT in words:
+            ready = ((words != ABSENT) | self._excused[:, None]).all(axis=0)
+            rows, words = rows[ready], words[:, ready]
+            if not len(rows):
+                return
+        self._absorb(rows, t, words)
+        now = time.monotonic()
+        if t == self.rounds:
+            self._finish(rows, now)
+        else:
+            self._table.round[rows] = t + 1
+            self._say(rows, t + 1, now)
 
     def _absorb(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
         table, seat = self._table, self._states.seat
-        own = self._states.own(rows)
-        shape = len(seat.senders), len(rows)
-        values, status = np.empty((*shape, own.shape[1])), np.empty(shape, np.uint8)
-        heard = [place for place in range(shape[0]) if place != seat.own]
-        values[heard], status[heard] = table.inbox[t - 1][:, rows], _STATUS[words]
+        m, n = len(seat.senders), len(rows)
+        values, own = table.inbox[t - 1, :m, rows].swapaxes(0, 1), self._states.own(rows)
         if seat.own is not None:
-            values[seat.own], status[seat.own] = own, OWN
-        inbox = Inbox(values, np.broadcast_to(seat.weights[:, None], shape), status, own)
+            values[seat.own] = own
+        weights, status = seat.weights[:, None], self._all_received
+        if n > 1:
+            weights, status = np.broadcast_to(weights, (m, n)), np.broadcast_to(status, (m, n))
+        inbox = Inbox(values, weights, status, own)
         if (words != SAID).any():
-            inbox = self._fill_in(rows, t, words, inbox, heard)
+            inbox = self._fill_in(rows, t, words, inbox)
         statistic = self._states.absorb(rows, inbox)[:, 0]
         table.trace[t, rows] = statistic
-        self._account.rounds += len(rows)
+        self._account.rounds += n
         if t == self.rounds:
             same = np.sign(inbox.values[:, :, 0]) == np.sign(statistic)
             table.agreed[rows] = same.all(axis=0) & ~table.missed[:, rows].any(axis=0)
 
-    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], inbox: Inbox, heard: list[int]) -> Inbox:
+    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], inbox: Inbox) -> Inbox:
         """Put a neighbour's last message where it sent nothing new, and note which messages are missing altogether."""
-        known = np.ones(inbox.status.shape, np.bool_)
-        for c, neighbour in enumerate(self._heard):
+        status, known = inbox.status.copy(), np.ones(inbox.status.shape, np.bool_)
+        for c, (place, neighbour) in enumerate(zip(self._places, self._heard, strict=True)):
             received = words[c] == SAID
+            status[place] = _STATUS[words[c]]
             if not received.all():
-                last, ever = self._table.last_received(t, c, rows)
-                inbox.values[heard[c]] = np.where(
-                    received[:, None], inbox.values[heard[c]], np.where(ever[:, None], last, 0.0)
-                )
-                known[heard[c]] = ever
+                last, ever = self._table.last_received(t, c, place, rows)
+                held = np.where(ever[:, None], last, 0.0)
+                inbox.values[place] = np.where(received[:, None], inbox.values[place], held)
+                known[place] = ever
                 gone = ~received & ~((words[c] == UNCHANGED) & ever)
                 neighbour.missed += int(gone.sum())
                 self._table.missed[c, rows] |= gone
-        return self._mailbox.read(inbox, known)
+        return self._mailbox.read(inbox._replace(status=status), known)
 
     def _finish(self, rows: Rows, now: float) -> None:
         table = self._table
