@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from collegium._util.scores import check_scores
 from collegium.agents.base import Doubles, Model, Signs
-from collegium.agents.calibration import temperatures, uncentred
+from collegium.agents.calibration import temperatures
+from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import InputFileError, ScoreError, brief
 
 Part = Literal["train", "val", "test"]
@@ -107,16 +108,19 @@ class Scores:
     def statistics(
         self, part: Part = "test", center: bool = True, calibrate: bool = False, bounded: bool = False
     ) -> Doubles:
-        """What enters the protocol, shape (items, K).
+        """What enters the protocol, shape (items, K): the scores of a part through `pipeline`."""
+        if part not in get_args(Part):
+            raise ScoreError(f'part must be "train", "val" or "test"; got {part!r}')
+        return self.pipeline(center, calibrate, bounded)(getattr(self, part))
+
+    def pipeline(self, center: bool = True, calibrate: bool = False, bounded: bool = False) -> ScorePipeline:
+        """From raw scores of these agents to statistics.
 
         The scores are divided by the temperature if `calibrate`, then squeezed by tanh(f/2) if `bounded`, and then
         lose the mean of the training scores that went the same way if `center`.
         """
-        if part not in get_args(Part):
-            raise ScoreError(f'part must be "train", "val" or "test"; got {part!r}')
-        T = self.temperature if calibrate else None
-        chosen = uncentred(getattr(self, part), T, bounded)
-        return chosen - uncentred(self.train, T, bounded).mean(axis=0) if center else np.array(chosen)
+        start = ScorePipeline(self.temperature if calibrate else np.ones(self.size), bounded=bounded)
+        return start.centred(self.train) if center else start
 
     def save(self, path: str | Path) -> None:
         """Write the record to an .npz file, whole or not at all."""

@@ -126,10 +126,8 @@ def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) 
     return Model(
         [_plain(label) for label in team.classes_],
         model.write(team, k, folder, stem),
-        float(team.temperature_[k]),
-        float(team.center_[k]),
-        bool(team.bounded),
-        list(trusted),
+        trusted=list(trusted),
+        **team.pipeline_[k].to_dict(),
     )
 
 
