@@ -44,6 +44,8 @@ def test_scores_are_those_of_the_team(tmp_path: Path, tuned: bool) -> None:
         score = load(config.read(path).model, path.parent)
         assert score is not None
         np.testing.assert_allclose(score(views[k]), team.statistics(views)[:, k], rtol=1e-12, atol=1e-12)
+    alone = Team.load(tmp_path / "net" / "agent-2-model", trusted=["sklearn.tree._tree.Tree"])
+    np.testing.assert_allclose(alone.statistics(views[2:])[:, 0], team.statistics(views)[:, 2], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.live
