@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.files import atomic_write
 from collegium._util.scores import check_scores
 from collegium.agents.base import Doubles, Model, Signs
 from collegium.agents.calibration import temperatures
@@ -124,17 +123,8 @@ class Scores:
 
     def save(self, path: str | Path) -> None:
         """Write the record to an .npz file, whole or not at all."""
-        path = Path(path)
-        part = path.with_name(f".{token_hex(8)}.part")
-        try:
-            with part.open("wb") as file:
-                np.savez_compressed(file, **self.arrays())
-            os.replace(part, path)
-        except OSError as refusal:
-            raise InputFileError(f"cannot write {path}: {refusal.strerror}") from None
-        finally:
-            with suppress(OSError):
-                part.unlink()
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **self.arrays())
 
     def arrays(self) -> dict[str, Any]:
         """Everything a saved record holds."""
