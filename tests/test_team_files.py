@@ -28,6 +28,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from collegium import Team, policy, topology
+from collegium._team_files.folder import manifest_text
+from collegium._team_files.values import Malformed, decode, encode
 from collegium.agents import (
     CallableModel,
     MicroCNN,
@@ -41,8 +43,6 @@ from collegium.agents import (
 )
 from collegium.errors import BackendError, CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.protocol import DeGroot, LabelStability, Quantised
-from collegium.team_files.folder import manifest_text
-from collegium.team_files.values import Malformed, decode, encode
 from helpers import RULES, Stubborn
 
 torch = pytest.importorskip("torch")
@@ -610,7 +610,7 @@ def test_the_folder_has_the_usual_permissions(quick, tmp_path):
     assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
 
 
-@pytest.mark.parametrize("moment", ["os.replace", "os.fsync", "collegium.team_files.models.write"])
+@pytest.mark.parametrize("moment", ["os.replace", "os.fsync", "collegium._team_files.models.write"])
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_save_leaves_nothing(quick, tmp_path, monkeypatch, moment, problem):
     def fail(*args):

@@ -19,12 +19,12 @@ from collegium._util.arguments import real_number
 from collegium._util.labels import to_signs
 from collegium._util.randomness import Seed
 from collegium._util.views import Views, gather, rows, table
+from collegium.agents._seeding import descend, seed_sequence, seeded
+from collegium.agents._splitting import split
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model
 from collegium.agents.independent import Task, checked_scores, fit_side_by_side
 from collegium.agents.pipeline import ScorePipeline
-from collegium.agents.seeding import descend, seed_sequence, seeded
-from collegium.agents.splitting import split
 from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
@@ -279,7 +279,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted team to a new folder, without pickle; see `Team.load`."""
-        from collegium.team_files import save
+        from collegium._team_files import save
 
         self._fitted()
         save(self, Path(folder))
@@ -293,7 +293,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         `modules` gives, by agent's name, the PyTorch modules that are the user's own: a saved team holds no code.
         `trusted` names types in scikit-learn models that skops does not vouch for.
         """
-        from collegium.team_files import load
+        from collegium._team_files import load
 
         return load(Path(folder), modules, trusted)
 

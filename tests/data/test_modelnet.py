@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from collegium import data
-from collegium.data import cache
+from collegium.data import _cache
 from collegium.errors import DataError, InputFileError
 from tiny_data import real_data, write_png, write_views
 
@@ -103,7 +103,7 @@ def test_a_damaged_cache_is_made_again(views, decoded, tmp_path, harm):
         file.unlink()
         others = {"shape": cube[:, 1:], "type": cube.astype(np.int8), "order": np.asfortranarray(cube)}
         if harm in others:
-            cache.keep(file, others[harm])
+            _cache.keep(file, others[harm])
         else:
             flipped = bytearray(content)
             flipped[-100] ^= 1

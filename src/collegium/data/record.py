@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collegium._util.arguments import real_number, whole_number
 from collegium._util.files import atomic_write
-from collegium.data.png import claimed_width
+from collegium.data._png import claimed_width
 from collegium.errors import DataError, InputFileError
 
 NAME = "rendering.json"

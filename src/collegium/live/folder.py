@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collegium._team_files.folder import new_folder
 from collegium.errors import LiveError, PolicyError
 from collegium.live import config, keys, model
 from collegium.live.config import AgentFile, Heard, Hearer, Model, Port, Secrets, Talk, Wait, Who
@@ -23,7 +24,6 @@ from collegium.live.peers import Deadlines
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Rule
 from collegium.team import Team
-from collegium.team_files.folder import new_folder
 
 TOKEN = "token"
 """The file with the token that ports reachable from other machines ask for."""

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from collegium._team_files.values import Malformed, decode, encode
 from collegium._util.arguments import whole_number
 from collegium._util.files import atomic_write
 from collegium.errors import CollegiumError, InputFileError
 from collegium.policy import Policy
 from collegium.protocol import Rule
-from collegium.team_files.values import Malformed, decode, encode
 
 FORMAT = "collegium network 1"
 

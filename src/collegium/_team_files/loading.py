@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from collegium._team_files import models, policy_file
+from collegium._team_files.folder import LEARNED, MANIFEST, SEEN, read_file, read_manifest
+from collegium._team_files.values import Malformed, decode_part
 from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import CollegiumError, InputFileError, ModelError, ScoreError
 from collegium.protocol import Rule
-from collegium.team_files import models, policy_file
-from collegium.team_files.folder import LEARNED, MANIFEST, SEEN, read_file, read_manifest
-from collegium.team_files.values import Malformed, decode_part
 
 if TYPE_CHECKING:
     from collegium.team import Team
