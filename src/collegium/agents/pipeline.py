@@ -93,8 +93,11 @@ class ScorePipeline:
     def __call__(self, scores: ArrayLike) -> Doubles:
         """Local statistics of raw scores, both of shape (n, K), or (n,) for one agent."""
         f = self._checked(scores)
-        ready = self.gain * (self._uncentred(f) - self.center)
-        return np.where(np.isnan(f), 0.0, ready)
+        ready = np.asarray(self._uncentred(f))
+        ready -= self.center
+        ready *= self.gain
+        ready[np.isnan(f)] = 0.0
+        return ready
 
     def __getitem__(self, k: int | slice) -> Self:
         """The pipeline of agent k, or of several."""
