@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +33,19 @@ def team_of(*models: Any) -> tuple[Team, list[np.ndarray]]:
     return team.fit(views, train.y), [np.asarray(test.views[k])[:20] for k in (1, 4, 7)]
 
 
-def test_scores_are_those_of_the_team(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tuned", [False, True])
+def test_scores_are_those_of_the_team(tmp_path: Path, tuned: bool) -> None:
     forest = RandomForestClassifier(5, random_state=0)
     team, views = team_of(LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), forest)
+    if tuned:
+        team.pipeline_ = replace(team.pipeline_, gain=[0.5, 2.0, -1.0])
     files = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False, trusted=["sklearn.tree._tree.Tree"]))
     for k, path in enumerate(files):
         score = load(config.read(path).model, path.parent)
         assert score is not None
         np.testing.assert_allclose(score(views[k]), team.statistics(views)[:, k], rtol=1e-12, atol=1e-12)
+    alone = Team.load(tmp_path / "net" / "agent-2-model", trusted=["sklearn.tree._tree.Tree"])
+    np.testing.assert_allclose(alone.statistics(views[2:])[:, 0], team.statistics(views)[:, 2], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.live
@@ -71,3 +79,19 @@ def test_a_model_that_was_not_copied_is_named(tmp_path: Path) -> None:
     (path.parent / "agent-0.npz").unlink()
     with pytest.raises(InputFileError, match="is not there: copy it beside the agent's file"):
         load(config.read(path).model, path.parent)
+
+
+def test_a_file_without_a_gain_has_gain_one(tmp_path: Path) -> None:
+    team, views = team_of(LogisticRegression(), LogisticRegression(), LogisticRegression())
+    path = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))[0]
+    text = path.read_text()
+    assert "\ngain = 1.0\n" in text
+    path.write_text(text.replace("\ngain = 1.0\n", "\n"))
+    score = load(config.read(path).model, path.parent)
+    assert score is not None
+    np.testing.assert_allclose(score(views[0]), team.statistics(views)[:, 0], rtol=1e-12, atol=1e-12)
+
+
+def test_an_agent_that_only_applies_a_linear_model_loads_no_scipy() -> None:
+    code = "import sys, collegium.live.process; sys.exit(bool({'scipy', 'sklearn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

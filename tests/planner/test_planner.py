@@ -244,6 +244,19 @@ def test_a_network_file_comes_back_number_for_number(rule, tmp_path):
     assert len(content["links"]) == 24 + 9
 
 
+def test_a_network_file_that_cannot_be_written_leaves_the_older_one(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "net.json"
+    network = planner.NetworkFile(policy.uniform(topology.ring(3)), protocol.DeGroot(), 12)
+    planner.write_network(path, network)
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(InputFileError, match=r"cannot write .*net\.json: No space left on device"):
+        planner.write_network(path, network._replace(rounds=1))
+    assert planner.read_network(path) == network
+
+
 WHOLE = {"format": "collegium network 1", "agents": 1, "rounds": 1, "rule": {"DeGroot": {}}, "links": [[0, 0, 1]]}
 BROKEN = {
     "no file": None,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
+from collegium.agents._outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.agents.base import Doubles, Model, View
-from collegium.agents.outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.errors import BackendError, InputFileError, ModelError, brief
 
 KINDS = ("auto", "logits", "probabilities", "score")

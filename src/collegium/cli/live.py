@@ -226,7 +226,7 @@ def demo(
     """Nine processes, one patch of a handwritten digit each, decide together; compared with the simulator."""
     _need()
     if keep is not None:
-        from collegium.team_files.folder import check_new
+        from collegium._team_files.folder import check_new
 
         check_new(keep)
     with TemporaryDirectory(prefix="collegium-live-") as scratch:

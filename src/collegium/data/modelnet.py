@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
 from collegium._util.progress import progress
-from collegium.data import cache, folders
-from collegium.data.classes import two_classes
+from collegium.data import _cache, folders
+from collegium.data._classes import two_classes
+from collegium.data._png import read_grey
 from collegium.data.dataset import Dataset
-from collegium.data.png import read_grey
 from collegium.errors import DataError, InputFileError
 
 FOLDER = "modelnet-views"
@@ -131,10 +131,10 @@ def _part(folder: Path, split: str, pair: tuple[str, str], background: int, size
     items = [item for group in groups for item in group]
     shape = (VIEWS, len(items), size, size, 1)
     key = (_VERSION, split, *pair, background, shape, *((item.name, item.stamps) for item in items))
-    path = cache.place(f"modelnet-{pair[0]}-{pair[1]}-{split}", key)
-    cube = cache.kept(path, shape)
+    path = _cache.place(f"modelnet-{pair[0]}-{pair[1]}-{split}", key)
+    cube = _cache.kept(path, shape)
     if cube is None:
-        cube = cache.keep(path, decode(items, background, size, f"reading {len(items)} {split} objects of ModelNet"))
+        cube = _cache.keep(path, decode(items, background, size, f"reading {len(items)} {split} objects of ModelNet"))
     names = [item.name for item in items]
     if len(set(names)) < len(names):
         names = [f"{name}/{item.name}" for name, group in zip(pair, groups, strict=True) for item in group]

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from collegium.errors import CollegiumError, InputFileError
+from collegium.agents.pipeline import ScorePipeline
+from collegium.errors import CollegiumError, InputFileError, ScoreError
 from collegium.live.agent import Limits
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place, Tls
@@ -81,7 +82,7 @@ class Hearer(_Table):
 
 
 class Model(_Table):
-    """How views become local statistics: (f / temperature, squeezed if bounded) - center."""
+    """How views become local statistics: the model's scores, then `ScorePipeline`."""
 
     classes: list[int | float | bool | str]
     """The labels of -1 and +1."""
@@ -89,9 +90,19 @@ class Model(_Table):
     """The model's file or folder, beside this file; none for an agent that is given scores."""
     temperature: Annotated[float, Meta(gt=0)] = 1.0
     center: float = 0.0
+    gain: float = 1.0
     bounded: bool = False
     trusted: list[str] = []
     """Types in the model's file that are known to do no harm, beyond those skops knows."""
+
+    def pipeline(self) -> ScorePipeline:
+        """From the model's scores (n,) to local statistics (n,)."""
+        try:
+            return ScorePipeline.from_dict(
+                {name: getattr(self, name) for name in ("temperature", "center", "gain", "bounded")}
+            )
+        except ScoreError as problem:
+            raise InputFileError(f"model.{problem}") from None
 
 
 class Secrets(_Table):
@@ -253,9 +264,7 @@ def _check(file: AgentFile) -> None:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
     if file.agent.weights != hash_of_weights(file.hears):
         raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
-    for name in ("temperature", "center"):
-        if not math.isfinite(getattr(file.model, name)):
-            raise InputFileError(f"model.{name} must be a finite number")
+    file.model.pipeline()  # which refuses numbers that are not finite
     others = [heard.endpoint for heard in file.hears] + [hearer.endpoint for hearer in file.audience]
     for endpoint in (file.agent.listen, *others):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collegium._team_files.folder import new_folder
 from collegium.errors import LiveError, PolicyError
 from collegium.live import config, keys, model
 from collegium.live.config import AgentFile, Heard, Hearer, Model, Port, Secrets, Talk, Wait, Who
@@ -23,7 +24,6 @@ from collegium.live.peers import Deadlines
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Rule, registry
 from collegium.team import Team
-from collegium.team_files.folder import new_folder
 
 TOKEN = "token"
 """The file with the token that ports reachable from other machines require."""
@@ -130,10 +130,8 @@ def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) 
     return Model(
         [_plain(label) for label in team.classes_],
         model.write(team, k, folder, stem),
-        float(team.temperature_[k]),
-        float(team.center_[k]),
-        bool(team.bounded),
-        list(trusted),
+        trusted=list(trusted),
+        **team.pipeline_[k].to_dict(),
     )
 
 

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from collegium.agents._seeding import seed_sequence
 from collegium.agents.base import View
 from collegium.agents.optimisation import Training, forward, make_optimizer, single
-from collegium.agents.seeding import seed_sequence
 from collegium.agents.torch_model import TorchModel
 
 
