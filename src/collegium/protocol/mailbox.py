@@ -74,8 +74,7 @@ def leave_out(gone: Mask, inbox: Inbox, known: Mask, scaled: Mask | None = None)
     for share in shares:
         total += share
     alone = total == 0
-    total[alone | ~scaled] = 1.0
-    shares /= total
+    shares /= np.where(alone | ~scaled, 1.0, total)
     if not alone.any():
         return inbox._replace(weights=shares)
     weights = np.where(alone, inbox.weights, shares)
