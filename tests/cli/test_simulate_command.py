@@ -179,7 +179,7 @@ def test_no_items(cli, tmp_path):
         (["{}/scores.csv", "ring:6", "--bound", "1"], "give --bits too"),
         (["{}/scores.csv", "ring:6", "--bits", "2", "--rule", "social-learning"], "too few"),
         (["{}/scores.csv", "ring:6", "--rule", "degrot"], "there is no rule 'degrot'"),
-        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger"], "write delta-trigger:0.1"),
+        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger"], "delta-trigger takes threshold; given: none"),
         (["{}/scores.csv", "ring:6", "--rule", "delta-trigger:-1"], "at least 0"),
         (["{}/scores.csv", "ring:6", "--links", "lossy:2"], "the loss of a link must be a finite number"),
         (["{}/scores.csv", "ring:6", "--links", "degroot"], "'degroot' is no links"),
