@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 
+from children import interruptible
+
 
 class Dashboard:
     """A running dashboard."""
@@ -73,23 +75,20 @@ def _is_true(page: Any, condition: str, argument: Any) -> bool:
 def running(*arguments: object) -> Iterator[Dashboard]:
     """`collegium dashboard` on a free port, ended by Ctrl-C, without a word more than it should say."""
     command = [sys.executable, "-m", "collegium", "dashboard", "--no-open", "--port", "0", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    try:
-        line = process.stdout.readline()  # type: ignore[union-attr]
-        found = re.search(r"http://\S+", line)
-        assert found, process.communicate()[1]
-        watchdog.cancel()
-        dashboard = Dashboard(process, found[0])
-        yield dashboard
-    finally:
-        watchdog.cancel()
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+    with interruptible(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
         try:
-            rest, problems = process.communicate(timeout=20)
+            line = process.stdout.readline()  # type: ignore[union-attr]
+            found = re.search(r"http://\S+", line)
+            assert found, process.communicate()[1]
+            watchdog.cancel()
+            dashboard = Dashboard(process, found[0])
+            yield dashboard
         finally:
-            process.kill()
+            watchdog.cancel()
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            rest, problems = process.communicate(timeout=60)
     assert (rest, problems) == ("", "")
     assert dashboard.killed or process.returncode == 0

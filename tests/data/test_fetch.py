@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from children import interruptible
 from collegium import data
 from collegium.data import folders
 from collegium.data.fetch import already_there, fetch_cifar10
@@ -126,7 +127,7 @@ def test_ctrl_c_leaves_a_part_to_go_on_from(tmp_path):
     hold = threading.Event()
     with serve(ARCHIVE, plan=[Answer(cut=20_000, hold=hold)]) as site:
         command = [sys.executable, "-c", code, str(tmp_path), site.url, DIGEST]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        with interruptible(command, stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 60
             while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
                 time.sleep(0.01)

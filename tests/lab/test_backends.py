@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from children import interruptible
 from collegium.errors import BackendError, DataError, ModelError
 from collegium.lab import monte_carlo
 from collegium.lab.backends import Process, Ray, Serial
@@ -107,13 +108,10 @@ for _, pid in Process(1).map(eval, ["__import__('os').getpid()", "__import__('ti
 
 def test_workers_of_a_killed_laboratory_end():
     """They share its output, which ends with the last of them."""
-    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as laboratory:
+    with interruptible([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as laboratory:
         assert int(laboratory.stdout.readline()) != laboratory.pid
-        laboratory.send_signal(signal.SIGKILL)
-        try:
-            assert laboratory.communicate(timeout=60)[0] == b""
-        finally:
-            laboratory.kill()
+        laboratory.kill()
+        assert laboratory.communicate(timeout=60)[0] == b""
 
 
 @pytest.mark.ray
