@@ -54,7 +54,7 @@ class Dashboard:
 
 def until(page: Any, condition: str, argument: Any = None) -> None:
     """Wait until an expression is true in the page; Playwright's own way needs eval, which the page forbids."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not _is_true(page, condition, argument):
         assert time.monotonic() < end, f"never came true: {condition} {argument}"
         page.wait_for_timeout(30)

@@ -422,7 +422,7 @@ def endless(tmp_path):
             done = [np.fromfile(path) for path in tmp_path.glob("collegium-*/done")]
             return bool(done) and np.count_nonzero(done[0]) >= 2
 
-        until(begun, 60, "training did not begin")
+        until(begun, 120, "training did not begin")
         workers = descendants(process.pid)
         assert len(workers) >= 2
         yield process, workers
@@ -431,10 +431,10 @@ def endless(tmp_path):
 def test_an_interrupt_ends_everything_promptly(endless, tmp_path):
     process, workers = endless
     process.send_signal(signal.SIGINT)  # the parent alone: it has to end its workers
-    _, words = process.communicate(timeout=60)
+    _, words = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in words
-    until(lambda: not any(map(alive, workers)), 60, "worker processes are left")
+    until(lambda: not any(map(alive, workers)), 120, "worker processes are left")
     left = [path.name for path in tmp_path.iterdir()]
     assert not [name for name in left if name.startswith(("collegium-", "joblib"))]
 
@@ -442,7 +442,7 @@ def test_an_interrupt_ends_everything_promptly(endless, tmp_path):
 def test_workers_of_a_killed_training_end(endless):
     process, workers = endless
     process.kill()
-    until(lambda: not any(map(alive, workers)), 60, "worker processes are left")
+    until(lambda: not any(map(alive, workers)), 120, "worker processes are left")
 
 
 def test_tasks_can_be_fitted_without_anything_held_out():

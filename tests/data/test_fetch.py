@@ -128,11 +128,10 @@ def test_ctrl_c_leaves_a_part_to_go_on_from(tmp_path):
     with serve(ARCHIVE, plan=[Answer(cut=20_000, hold=hold)]) as site:
         command = [sys.executable, "-c", code, str(tmp_path), site.url, DIGEST]
         with interruptible(command, stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 60
-            while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+            while process.poll() is None and not (part.exists() and part.stat().st_size):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) != 0
+            assert process.wait() != 0
         hold.set()
         assert 0 < part.stat().st_size <= 20_000
         assert names(tmp_path) == [part.name, part.name + ".json"]
