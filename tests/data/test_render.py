@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from children import interruptible
 from collegium.data import render as rendering
 from collegium.data._png import read_grey
 from collegium.data.render import Settings, plan, render
@@ -325,12 +327,12 @@ def test_impossible_settings(wrong):
         Settings(**wrong)
 
 
-def start(source: Path, out: Path) -> subprocess.Popen:
+def start(source: Path, out: Path) -> AbstractContextManager[subprocess.Popen]:
     code = (
         "import sys; from collegium.data.render import Settings, render;"
         "render(sys.argv[1], sys.argv[2], Settings(views=3, size=8, samples=1))"
     )
-    return subprocess.Popen([sys.executable, "-c", code, source, out], stderr=subprocess.PIPE, start_new_session=True)
+    return interruptible([sys.executable, "-c", code, source, out], stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
