@@ -15,7 +15,7 @@ from collegium.lab.records import MethodResult, Record
 from collegium.lab.studies import STUDIES
 from collegium.lab.studies.stopping import chosen
 from collegium.lab.study import Options
-from collegium.lab.table import Row, to_table
+from collegium.lab.table import StudyRow, to_table
 from helpers import score_record
 
 OPTIONS = Options(reps=2, n0=(390,), quick=True)
@@ -83,7 +83,7 @@ def test_more_rules_do_not_make_a_family_better():
     """Rules that differ by luck alone: the one chosen in the other repetitions is no better than any."""
     rng = np.random.default_rng(0)
     rows = [
-        Row("stopping", 390, r, quantity, "many", -1, 20, value, x)
+        StudyRow("stopping", 390, r, quantity, "many", -1, 20, value, x)
         for r in range(40)
         for x in range(100)
         for quantity, value in (("error", 0.3 + 0.02 * rng.normal()), ("transmissions", 10.0 + x))

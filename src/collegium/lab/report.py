@@ -15,7 +15,7 @@ from collegium._util import machine, page
 from collegium.agents.optimisation import ADAM, SGD
 from collegium.fusion import all_methods, coordination_table
 from collegium.fusion.oracle import CentralOracle
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Study, repetitions_of
@@ -95,15 +95,15 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _methods() -> str:
-    methods = all_methods(networks.cifar(), branch=object(), oracle=CentralOracle(None))
+    methods = all_methods(study_networks.cifar(), branch=object(), oracle=CentralOracle(None))
     rows = coordination_table(methods)
     return page.table(rows[0], ([page.cell(value) for value in row.values()] for row in rows))
 
 
 def _about(lab: Laboratory) -> str:
     facts = {
-        "CIFAR-10 network": repr(networks.cifar()),
-        "ModelNet network": repr(networks.modelnet()),
+        "CIFAR-10 network": repr(study_networks.cifar()),
+        "ModelNet network": repr(study_networks.modelnet()),
         "CIFAR-10 training": repr(ADAM),
         "ModelNet training": repr(SGD),
         "machine": machine.description(),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from collegium.lab.claims import Claim, Finding
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Study(ABC):
         """The records it needs; none for a study of the data themselves."""
 
     @abstractmethod
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Numbers from one record."""
 
-    def examine(self, options: Options) -> Iterable[Row]:
+    def examine(self, options: Options) -> Iterable[StudyRow]:
         """Numbers from the data sets themselves, for studies that need no training."""
         return ()
 
@@ -71,7 +71,7 @@ class DataStudy(Study):
         """None."""
         return []
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Nothing is read from records."""
         return ()
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from collegium.errors import BackendError, InputFileError
 
 Table = Any
-"""A pandas table with the columns of `Row`."""
+"""A pandas table with the columns of `StudyRow`."""
 
 
-class Row(NamedTuple):
+class StudyRow(NamedTuple):
     """One number of a study."""
 
     study: str
@@ -44,10 +44,10 @@ def load_pandas() -> Any:
     return pandas
 
 
-def to_table(rows: Iterable[Row]) -> Table:
+def to_table(rows: Iterable[StudyRow]) -> Table:
     """Rows as a table, in the order given."""
     pandas = load_pandas()
-    return pandas.DataFrame(list(rows), columns=list(Row._fields))
+    return pandas.DataFrame(list(rows), columns=list(StudyRow._fields))
 
 
 def write(table: Table, path: Path) -> None:

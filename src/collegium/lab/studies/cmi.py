@@ -13,7 +13,7 @@ from collegium.lab.claims import Claim, exactly
 from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import load
 from collegium.lab.study import DataStudy, Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.plots import panels
 
 SIDE = 3
@@ -27,7 +27,7 @@ class CifarCmi(DataStudy):
     title = "Conditional mutual information between CIFAR-10 patches"
     figures = "Fig. 3"
 
-    def examine(self, options: Options) -> Iterable[Row]:
+    def examine(self, options: Options) -> Iterable[StudyRow]:
         """Every pair of patches; `agent` is the first, `x` the second, and the method says how it was estimated."""
         train, _ = load("cifar10", options.root)
         if options.quick:
@@ -35,7 +35,7 @@ class CifarCmi(DataStudy):
         found = conditional_mutual_information(train.views, train.y, options.dimensions, options.neighbours)
         how = f"{options.dimensions} dimensions, k = {options.neighbours}"
         for a, b in combinations(range(train.size), 2):
-            yield Row(self.name, len(train), 0, "mutual information", how, a, -1, float(found[a, b]), b)
+            yield StudyRow(self.name, len(train), 0, "mutual information", how, a, -1, float(found[a, b]), b)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The matrix, stars at adjacent patches and boxes at each row's largest; and means by group."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, exactly
 from collegium.lab.figures import COLOURS, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import SHOWN, CifarMain
 from collegium.lab.study import Options, Study
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
@@ -28,9 +28,9 @@ class CommunicationCost(Study):
         """The records of `cifar-main` in which VFL-JT took part."""
         return [job for job in CifarMain().jobs(options) if job.methods]
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """What was sent, and what the formulas say."""
-        s, over, joint = record.scores, networks.of("cifar10"), record.methods["VFL-JT"]
+        s, over, joint = record.scores, study_networks.of("cifar10"), record.methods["VFL-JT"]
         formula = s.size * joint.epochs * (2 * len(s.train) + len(s.val))
         sent = collaborate(s.statistics("test")[:1], over, SHOWN).transmissions[0]
         rows = [
@@ -43,7 +43,7 @@ class CommunicationCost(Study):
             ("per item, by formula", f"Ours, {SHOWN} rounds", SHOWN * over.links),
         ]
         for quantity, method, value in rows:
-            yield Row(self.name, job.n0, job.repetition, quantity, method, -1, -1, float(value))
+            yield StudyRow(self.name, job.n0, job.repetition, quantity, method, -1, -1, float(value))
 
     def draw(self, table: Table) -> dict[str, Any]:
         """After how many decided items the proposed scheme has sent as much as joint training."""

@@ -10,14 +10,14 @@ import numpy as np
 from collegium import corruption
 from collegium._util import randomness
 from collegium.diagnostics import mean_correlation
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of, below, within
 from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.plots import panels
 
 ROUNDS = 20
@@ -34,15 +34,15 @@ class Correlation(FullModelNet):
     title = "Correlation stress test"
     figures = "Fig. 9, 17"
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Correlations, errors alone and together, for every amplitude and strength; `x` is r."""
-        s, over = record.scores, networks.of("modelnet")
+        s, over = record.scores, study_networks.of("modelnet")
         c, y = s.statistics("test"), s.y_test
         weights = over.power(ROUNDS)
         seed = randomness.child(options.seed, job.repetition)
         unit = corruption.scale(c)
 
-        def rows(method: str, x: Any, r: float) -> Iterable[Row]:
+        def rows(method: str, x: Any, r: float) -> Iterable[StudyRow]:
             alone = float((~(x * y[:, None] > 0)).mean())
             together = float((~((x @ weights) * y[:, None] > 0)).mean())
             numbers = {
@@ -56,7 +56,7 @@ class Correlation(FullModelNet):
                 ),
             }
             for quantity, (t, value) in numbers.items():
-                yield Row(self.name, job.n0, job.repetition, quantity, method, -1, t, value, r)
+                yield StudyRow(self.name, job.n0, job.repetition, quantity, method, -1, t, value, r)
 
         yield from rows("clean", c, float("nan"))
         for amplitude in AMPLITUDES:

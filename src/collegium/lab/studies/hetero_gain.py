@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
@@ -37,13 +37,13 @@ class HeteroGain(Study):
             for r in range(repetitions(options, 5))
         ]
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """100 (P_0 - P_15) / P_0 for every agent."""
         s = record.scores
-        errors = collaborate(s.statistics("test"), networks.of("cifar10"), ROUND).errors(s.y_test)
+        errors = collaborate(s.statistics("test"), study_networks.of("cifar10"), ROUND).errors(s.y_test)
         for k, family in enumerate(job.layout):
             gain = 100 * (errors[0, k] - errors[ROUND, k]) / max(errors[0, k], SAFE)
-            yield Row(self.name, job.n0, job.repetition, "relative gain", NAMES[family], k, ROUND, float(gain))
+            yield StudyRow(self.name, job.n0, job.repetition, "relative gain", NAMES[family], k, ROUND, float(gain))
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A 3×3 map per family."""

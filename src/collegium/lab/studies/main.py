@@ -9,13 +9,13 @@ import numpy as np
 
 from collegium import fusion
 from collegium._util.measures import wrong
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish, log_sizes, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
@@ -51,12 +51,12 @@ class MainStudy(Study):
                 wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs))
         return wanted
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Class means, errors of all methods after enough rounds, errors of every agent after every round."""
-        s, over = record.scores, networks.of(self.dataset)
+        s, over = record.scores, study_networks.of(self.dataset)
 
-        def row(quantity: str, method: str, value: float, agent: int = -1, round: int = -1) -> Row:
-            return Row(self.name, job.n0, job.repetition, quantity, method, agent, round, float(value))
+        def row(quantity: str, method: str, value: float, agent: int = -1, round: int = -1) -> StudyRow:
+            return StudyRow(self.name, job.n0, job.repetition, quantity, method, agent, round, float(value))
 
         c = s.statistics("test", calibrate=self.calibrate)
         aggregate = c @ over.perron

@@ -9,14 +9,14 @@ import numpy as np
 
 from collegium import corruption
 from collegium._util import randomness
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.plots import panels
 
 ROUNDS = 20
@@ -33,9 +33,9 @@ class Robustness(FullModelNet):
     title = "Robustness to noisy, faulty and adversarial agents"
     figures = "Fig. 12"
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Excess error for every kind, severity and number of corrupted agents; `x` is that number."""
-        s, over = record.scores, networks.of("modelnet")
+        s, over = record.scores, study_networks.of("modelnet")
         c, y = s.statistics("test"), s.y_test
         weights = over.power(ROUNDS)
 
@@ -52,7 +52,9 @@ class Robustness(FullModelNet):
             kinds |= {f"faulty, bias η = {eta:g}": corruption.bias(c, bad, eta) for eta in BIAS}
             kinds |= {f"adversarial, η = {eta:g}": corruption.sign_flip(c, bad, eta) for eta in ADVERSARIAL}
             for name, said in kinds.items():
-                yield Row(self.name, job.n0, job.repetition, "excess error", name, -1, ROUNDS, error(said) - clean, m)
+                yield StudyRow(
+                    self.name, job.n0, job.repetition, "excess error", name, -1, ROUNDS, error(said) - clean, m
+                )
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A panel per family."""

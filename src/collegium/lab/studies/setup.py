@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from collegium.data import Dataset, patches
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.job import load
 from collegium.lab.study import DataStudy, Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.plots import network_figure, panels
 
 SHOWN = 6
@@ -21,27 +21,27 @@ SHOWN = 6
 class _Setup(DataStudy):
     dataset: ClassVar[str]
 
-    def examine(self, options: Options) -> Iterable[Row]:
+    def examine(self, options: Options) -> Iterable[StudyRow]:
         """The network's links and weights, and the pixels of the items that are shown."""
-        over = networks.of(self.dataset)
+        over = study_networks.of(self.dataset)
         for l, k, weight in zip(over.graph.indices, over.graph.hearers, over.weights, strict=True):
-            yield Row(self.name, 0, 0, "weight", "", int(k), -1, float(weight), int(l))
+            yield StudyRow(self.name, 0, 0, "weight", "", int(k), -1, float(weight), int(l))
         train, _ = load(self.dataset, options.root)
         for item in _chosen(train):
             for k, view in enumerate(train.views):
                 yield from self._pixels(view[item], item, k)
 
-    def _pixels(self, view: Any, item: int, k: int) -> Iterable[Row]:
+    def _pixels(self, view: Any, item: int, k: int) -> Iterable[StudyRow]:
         small = np.asarray(view)
         step = max(small.shape[0] // 56, 1)
         small = small[::step, ::step]
         shape = "x".join(map(str, small.shape))
         for place, value in enumerate(small.ravel()):
-            yield Row(self.name, 0, item, "pixel", shape, k, -1, float(value), place)
+            yield StudyRow(self.name, 0, item, "pixel", shape, k, -1, float(value), place)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The network, and a row of views per agent."""
-        over = networks.of(self.dataset)
+        over = study_networks.of(self.dataset)
         title = f"{over.links} directed links, self-loops not drawn"
         return {f"{self.name}-network": network_figure(over, title), f"{self.name}-local": _mosaic(_images(table))}
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.network import sweep
 from collegium.plots import panels
 from collegium.protocol import DeltaTrigger, LabelStability, Rule
@@ -36,9 +36,9 @@ class Stopping(FullModelNet):
     title = "Adaptive stopping: error against transmissions"
     figures = "Fig. 11"
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Error and transmissions of every rule at every budget; `x` numbers the rule of its family."""
-        s, over = record.scores, networks.of("modelnet")
+        s, over = record.scores, study_networks.of("modelnet")
         c = s.statistics("test")
         unit = float(np.median(c.std(axis=0)))
         families: dict[str, list[Rule]] = {
@@ -50,8 +50,8 @@ class Stopping(FullModelNet):
             for t in BUDGETS:
                 for i in range(len(rules)):
                     common = self.name, job.n0, job.repetition
-                    yield Row(*common, "error", family, -1, t, float(found.errors[i, 0, t].mean()), i)
-                    yield Row(*common, "transmissions", family, -1, t, float(found.transmissions[i, 0, t]), i)
+                    yield StudyRow(*common, "error", family, -1, t, float(found.errors[i, 0, t].mean()), i)
+                    yield StudyRow(*common, "transmissions", family, -1, t, float(found.transmissions[i, 0, t]), i)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A panel per budget: Pareto points of both families, the best of each starred."""
@@ -67,14 +67,14 @@ class Stopping(FullModelNet):
                 )  # fmt: skip
                 best = chosen.iloc[-1]
                 axes.plot(best["transmissions"], 100 * best["error"], "*", color=COLOURS[i], markersize=13)
-            full = t * networks.of("modelnet").links
+            full = t * study_networks.of("modelnet").links
             axes.axvline(full, color="#7F7F7F", linestyle=":", linewidth=0.8)
             finish(axes, "transmissions per item", "error (%)", f"at most {t} rounds (full: {full:,})")
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:
         """Which family is better where little is sent, and whether communication can end early."""
-        links = networks.of("modelnet").links
+        links = study_networks.of("modelnet").links
         parts = []
         for budget in BUDGETS[1:]:
             of = table[table["round"] == budget]

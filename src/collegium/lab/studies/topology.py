@@ -11,14 +11,14 @@ import numpy as np
 
 from collegium import policy
 from collegium._util import randomness
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of, exactly, within
 from collegium.lab.figures import COLOURS, curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import ModelNetMain
 from collegium.lab.study import Options, Study, sizes
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.network import sweep
 from collegium.plots import network_figure, panels
 from collegium.policy import Policy
@@ -36,7 +36,9 @@ PRECISIONS: dict[str, Rule] = {
 @cache
 def policies() -> dict[tuple[str, str], Policy]:
     """Every graph with every rule, made once."""
-    return {(g, w): build(graph) for (g, graph), (w, build) in product(networks.graphs().items(), WEIGHINGS.items())}
+    return {
+        (g, w): build(graph) for (g, graph), (w, build) in product(study_networks.graphs().items(), WEIGHINGS.items())
+    }
 
 
 class FullModelNet(Study):
@@ -55,7 +57,7 @@ class Topology(FullModelNet):
     title = "Topology, rule for the weights and precision of messages"
     figures = "Fig. 10, 18–21"
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """The mean error of the agents after every round, on bounded scores."""
         s = record.scores
         c = s.statistics("test", bounded=True)
@@ -67,7 +69,7 @@ class Topology(FullModelNet):
             for precision, by_round in zip(PRECISIONS, errors, strict=True):
                 for t, value in enumerate(by_round):
                     method = f"{graph}, {weighing}, {precision}"
-                    yield Row(self.name, job.n0, job.repetition, "error", method, -1, t, float(value))
+                    yield StudyRow(self.name, job.n0, job.repetition, "error", method, -1, t, float(value))
 
     def draw(self, table: Table) -> dict[str, Any]:
         """One panel with all, then grouped by topology, by rule and by precision; and the graphs."""
@@ -85,8 +87,8 @@ class Topology(FullModelNet):
                 _curves(axes, table[table[column] == value], rest)
                 finish(axes, "communication round", "error (%)", str(value))
             found[f"topology-{name}"] = figure
-        for name, graph in zip(("ring", "grid", "random"), networks.graphs(), strict=True):
-            title = f"{graph}, {networks.graphs()[graph].links} directed links, self-loops not drawn"
+        for name, graph in zip(("ring", "grid", "random"), study_networks.graphs(), strict=True):
+            title = f"{graph}, {study_networks.graphs()[graph].links} directed links, self-loops not drawn"
             found[f"topology-{name}"] = network_figure(policies()[graph, "Metropolis"], title)
         return found
 
@@ -161,7 +163,7 @@ class Topology(FullModelNet):
 
 def _curves(axes: Any, table: Table, columns: tuple[str, ...]) -> None:
     whole_numbers(axes)
-    graphs, weighings, precisions = list(networks.graphs()), list(WEIGHINGS), list(PRECISIONS)
+    graphs, weighings, precisions = list(study_networks.graphs()), list(WEIGHINGS), list(PRECISIONS)
     dashes = {"full": "-", "8 bits": "--", "6 bits": "-.", "4 bits": ":"}
     for values, part in table.groupby(list(columns), sort=False):
         known = dict(zip(columns, values, strict=True))
