@@ -34,9 +34,10 @@ def test_every_curve_is_within_the_limits_whatever_its_intervals(line):
 
 def styles(study, methods):
     """How each method's error is drawn."""
-    rows = [("error", name) for name in methods] + [("mean statistic", "class +1"), ("error by round", "Ours")]
+    rows = [("error", name) for name in methods] + [("mean statistic", "Ours"), ("error by round", "Ours")]
     table = to_table(
-        StudyRow(study.name, 500, r, quantity, name, 0, 0, 0.25 + 0.1 * r) for quantity, name in rows for r in (0, 1)
+        (StudyRow(study.name, 500, r, quantity, name, 0, 0, 0.25 + 0.1 * r) for quantity, name in rows for r in (0, 1)),
+        study.factors,
     )
     _, middle, _ = study.draw(table)[study.name].axes
     drawn = {container.get_label(): container.lines[0] for container in middle.containers}

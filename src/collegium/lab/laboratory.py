@@ -126,7 +126,7 @@ class Laboratory:
                 return tables.read(path)
             except InputFileError:
                 path.unlink()
-        part = tables.to_table(rows())
+        part = tables.to_table(rows(), study.factors)
         if len(part):
             tables.write(part, path)
         return part

@@ -43,13 +43,13 @@ class _Calibrated(MainStudy):
         margin = limit[s.y_test == 1].mean() - limit[s.y_test == -1].mean()
         alone = fusion.Ours(over, ENOUGH).fit(s).decide(s.test).error(s.y_test)
         for quantity, value in (("margin", margin), ("error", alone)):
-            yield StudyRow(self.name, job.n0, job.repetition, quantity, UNCALIBRATED, -1, -1, float(value))
+            yield self.row(job, quantity, value, method=UNCALIBRATED)
 
     def claims(self, table: Table) -> list[Claim]:
         """Temperatures, and what they change, beside what is claimed of the panels."""
         keys = ["n0", "repetition"]
         T = table[table["quantity"] == "temperature"].groupby(keys)["value"]
-        mean = table[table["quantity"] == "mean statistic"].pivot_table(index=keys, columns="method", values="value")
+        mean = table[table["quantity"] == "mean statistic"].pivot_table(index=keys, columns="label", values="value")
         before = table[table["quantity"] == "margin"].set_index(keys)["value"]
         errors = table[table["quantity"] == "error"].pivot_table(index=keys, columns="method", values="value")
         said = [
@@ -58,7 +58,7 @@ class _Calibrated(MainStudy):
             ("their spread over agents shrinks with N_0", below(slopes(T.std()))),
             (
                 "they widen the margin on average over N_0",
-                above(_over_sizes(mean["class +1"] - mean["class -1"] - before)),
+                above(_over_sizes(mean[1] - mean[-1] - before)),
             ),
             (
                 "they lower the error of ours on average over N_0",
