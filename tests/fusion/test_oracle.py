@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from collegium import agents, data
 from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, Training
-from collegium.agents.networks import MicroNetwork
+from collegium.agents.torch_networks import MicroNetwork
 from collegium.errors import DataError, ModelError
 from collegium.fusion import CentralOracle, MultiViewOracle, NonCooperative
 from helpers import tiny_images

@@ -269,7 +269,7 @@ class _Family(TorchModel):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         """The untrained network for images of this shape, (height, width[, channels])."""
         load_torch()
-        from collegium.agents.networks import images
+        from collegium.agents.torch_networks import images
 
         return self._network(tuple(images(np.empty((0, *shape), np.float32)).shape[1:]))  # type: ignore[arg-type]
 
@@ -308,7 +308,7 @@ class PatchCNN(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import PatchNetwork
+        from collegium.agents.torch_networks import PatchNetwork
 
         return PatchNetwork(size, self.channels, self.hidden, self.dropout)
 
@@ -322,7 +322,7 @@ class PixelLogistic(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import PixelNetwork
+        from collegium.agents.torch_networks import PixelNetwork
 
         return PixelNetwork(size)
 
@@ -343,7 +343,7 @@ class SmallResNet(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import ResidualNetwork
+        from collegium.agents.torch_networks import ResidualNetwork
 
         return ResidualNetwork(size, self.channels)
 
@@ -366,6 +366,6 @@ class MicroCNN(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import MicroNetwork
+        from collegium.agents.torch_networks import MicroNetwork
 
         return MicroNetwork(size, self.channels, self.dropout)

@@ -14,7 +14,7 @@ from rich.table import Table
 from collegium.cli import compiled
 from collegium.cli.complete import among
 from collegium.cli.labelled import read_classes
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
