@@ -144,9 +144,9 @@ def keys_of(seed: int, ids: U64) -> tuple[U32, U32]:
     return item_keys(np.array([mix64(seed ^ _STREAM)], np.uint64), ids)
 
 
-def salts_of(senders: NDArray[np.int64], receivers: NDArray[np.int64], t: int) -> tuple[U32, U32]:
-    """Two hash words per link in a round."""
-    of_senders = mix64_array(np.uint64(mix64(t)) ^ mix64_array(senders.astype(np.uint64)))
+def salts_of(senders: NDArray[np.int64], receivers: NDArray[np.int64], t: NDArray[np.int64]) -> tuple[U32, U32]:
+    """Two hash words per link and round; arrays broadcast."""
+    of_senders = mix64_array(mix64_array(t.astype(np.uint64)) ^ mix64_array(senders.astype(np.uint64)))
     salts = mix64_array(of_senders ^ mix64_array(receivers.astype(np.uint64)))
     return (salts >> np.uint64(32)).astype(np.uint32), salts.astype(np.uint32)
 
@@ -158,4 +158,4 @@ def _words(seed: int, sender: int, receiver: int, t: int, ids: U64) -> U32:
 
 @lru_cache(1 << 16)
 def _salts(sender: int, receiver: int, t: int) -> tuple[U32, U32]:
-    return salts_of(np.array([sender]), np.array([receiver]), t)
+    return salts_of(np.array([sender]), np.array([receiver]), np.array([t]))

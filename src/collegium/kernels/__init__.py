@@ -75,7 +75,7 @@ def numbers(rule: Rule) -> Numbers | None:
 def find(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
     """The fast path for this rule over this job, if there is one."""
     found = numbers(rule)
-    if found is None or not (_serves(job) or (found.trigger == ALWAYS and _serves_losses(job))):
+    if found is None or not (_serves(job) or _serves_losses(job)):
         return None
     try:
         from collegium.kernels import averaging
@@ -97,13 +97,11 @@ def find_sweep(job: Job, rules: Sequence[Rule]) -> Callable[[Job, list[int], Any
     return lambda job, seeds, signs: averaging.sweep(averaging.arrays(job), known, seeds, signs)
 
 
-def _serves_losses(job: Job) -> bool:
-    """Whether nobody ever needs what came before: everybody sends, and counts itself when nothing else arrives."""
-    schedule = job.schedule
-    counted = isinstance(schedule, Policy) and schedule.graph.counts_everybody_itself
-    leaves_out = job.mailbox in (HoldLast(), Renormalise())
-    return type(job.links) is Lossy and job.links.loss < 1 and counted and leaves_out and job.scores.shape[2] == 1
-
-
 def _serves(job: Job) -> bool:
     return job.scores.shape[2] == 1 and type(job.links) is Perfect and type(job.mailbox) in (HoldLast, Renormalise)
+
+
+def _serves_losses(job: Job) -> bool:
+    """Links that lose a part of the messages, on a network that does not change."""
+    lossy = type(job.links) is Lossy and job.links.loss < 1
+    return lossy and type(job.schedule) is Policy and _serves(job._replace(links=Perfect()))

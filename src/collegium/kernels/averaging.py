@@ -58,8 +58,9 @@ class Arrays(NamedTuple):
     ids: U64  # (n,)
     hold: bool  # HoldLast, else Renormalise
     final: bool  # keep only the last statistics
-    loss: np.uint32 = np.uint32(0)  # a message is lost if its hash is below; where everybody sends and counts itself
+    loss: np.uint32 = np.uint32(0)  # a message is lost if its hash is below
     loss_seed: int = 0
+    held: bool = False  # a lost message stands for the last one; else its sender is left out
 
     @property
     def work(self) -> int:
@@ -89,11 +90,14 @@ def arrays(job: Job) -> Arrays:
         indices = np.concatenate([seat.senders for seats in rounds for seat in seats]).astype(np.uint32)
         weights = np.concatenate([seat.weights for seats in rounds for seat in seats])
         audience = np.array([[len(seat.receivers) for seat in seats] for seats in rounds], np.int64)
-    return Arrays(
+    found = Arrays(
         job.scores[:, :, 0], indptr, indices, weights, audience, job.rounds, job.seed, job.ids,
         isinstance(job.mailbox, HoldLast), job.final,
-        *((np.uint32(math.ceil(job.links.loss * 2.0**32)), job.links.seed) if isinstance(job.links, Lossy) else ()),
     )  # fmt: skip
+    if not isinstance(job.links, Lossy):
+        return found
+    loss = np.uint32(math.ceil(job.links.loss * 2.0**32))
+    return found._replace(loss=loss, loss_seed=job.links.seed, held=job.mailbox == HoldLast("hold"))
 
 
 def run(job: Arrays, rule: Numbers) -> Recorded:
@@ -216,43 +220,58 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
 
 
 def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
-    """Blocks of items, round by round, over links that lose messages; everybody sends, and counts itself."""
+    """Blocks of items, round by round, over links that lose messages."""
     n, K = job.scores.shape
     statistics, costs, spoke = _records(job, rule)
-    numbers = _numbers(rule)
+    numbers, (indptr, audience) = _numbers(rule), (job.indptr[0], job.audience[0])
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
-    lost0, lost1 = links.keys_of(job.loss_seed, job.ids)
-    receivers = np.repeat(np.arange(K), np.diff(job.indptr[0].astype(np.int64)))
+    receivers = np.repeat(np.arange(K), np.diff(indptr.astype(np.int64)))
     rounds = range(1, job.rounds + 1)
-    lost_salts = [links.salts_of(job.indices.astype(np.int64), receivers, t) for t in rounds]
-    costs[:] = job.audience[0].sum()
+    item_words = links.keys_of(job.loss_seed, job.ids)
+    link_words = links.salts_of(job.indices.astype(np.int64), receivers, np.arange(1, job.rounds + 1)[:, None])
+    # Where everybody sends and counts itself, and the lost are left out, nothing of earlier rounds is ever needed.
+    counted = np.count_nonzero(job.indices == receivers) == K
+    remembers = rule.trigger != _ALWAYS or job.held or not counted
 
     def piece(lo: int, hi: int) -> None:
+        items = hi - lo
         start = np.ascontiguousarray(job.scores[lo:hi].T)
         x = np.zeros_like(start) if rule.accumulate else start
-        sent, following = np.empty_like(x), np.empty_like(x)
-        fired, uncounted = np.ones((1, hi - lo)), np.zeros(0)
+        sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros_like(x)
+        fired, spent = np.ones_like(x), np.zeros(items)
+        last = np.zeros((len(job.indices), items) if remembers else (0, 0))
+        known = np.zeros(last.shape, np.uint32)
         if not job.final or not job.rounds:
             statistics[0, lo:hi] = x.T
         for t in rounds:
+            spent[:] = 0
             if rule == Numbers():
-                sent = x
+                sent, spent[:] = x, audience.sum()
             else:
                 key0, key1 = (word[0][lo:hi] if rule.levels else word[0] for word in keys)
                 salt0, salt1 = (word[t - 1] if rule.levels else word[0] for word in salts)
                 _emit(
-                    0, K, hi - lo, True, x, start, sent, fired, x, numbers, key0, key1, salt0, salt1,
-                    job.audience[0], uncounted,
+                    0, K, items, t == 1, x, start, sent, fired, streak, numbers,
+                    key0, key1, salt0, salt1, audience, spent,
                 )  # fmt: skip
-            _combine_lossy(
-                sent, following, job.hold, job.indptr[0], job.indices, job.weights,
-                job.loss, lost0[lo:hi], lost1[lo:hi], *lost_salts[t - 1],
-            )  # fmt: skip
+            costs[t - 1, lo:hi] = spent
+            if spoke is not _NOBODY:
+                spoke[t - 1, lo:hi] = fired.T > 0
+            words = item_words[0][lo:hi], item_words[1][lo:hi], link_words[0][t - 1], link_words[1][t - 1]
+            if remembers:
+                _combine_remembering(
+                    sent, fired, following, job.hold, job.held, indptr, job.indices, job.weights, job.loss, *words,
+                    last, known,
+                )  # fmt: skip
+            else:
+                _combine_lossy(sent, following, job.hold, indptr, job.indices, job.weights, job.loss, *words)
+            if rule.patience:
+                _settle(0, K, x, following, streak)
             x, following = following, np.empty_like(x) if x is start else x
             if not job.final or t == job.rounds:
                 statistics[0 if job.final else t, lo:hi] = x.T
 
-    spread(piece, n, _block_size(n, K), work=2 * job.work * job.rounds)
+    spread(piece, n, 4 * _block_size(n, K), work=2 * job.work * job.rounds)
     return _recorded(statistics, costs, spoke)
 
 
@@ -456,6 +475,55 @@ def _combine_lossy(
             share[i] = 1.0 if hold and whole[i] == 1 else share[i]
         for m in range(start, end):
             _add(result, arrived[m - start], share, sent[indices[m]])
+
+
+@_compiled
+def _combine_remembering(
+    sent: Any, fired: Any, following: Any, hold: bool, held: bool, indptr: Any, indices: Any, weights: Any,
+    loss: Any, key0: Any, key1: Any, salt0: Any, salt1: Any, last: Any, known: Any,
+) -> None:  # fmt: skip
+    """The same where what is silent or lost may stand for the last message that came over the link."""
+    items = sent.shape[1]
+    share, whole, hashes = np.empty(items), np.empty(items, np.uint32), np.empty(items, np.uint32)
+    first = np.int64(indptr[0])
+    arrived = np.empty((np.diff(indptr.astype(np.int64)).max(), items))
+    for k in range(sent.shape[0]):
+        start, end = np.int64(indptr[k]), np.int64(indptr[k + 1])
+        share[:], whole[:] = 0.0, np.uint32(1)
+        for m in range(start, end):
+            l, here = indices[m], arrived[m - start]
+            if l == k:
+                hashes[:], known[m], last[m] = np.uint32(1), np.uint32(1), sent[k]
+            else:
+                _hash(hashes, key0, key1, salt0[m - first], salt1[m - first])
+                _remember(hashes, loss, hold, sent[l], fired[l], last[m], known[m])
+            for i in range(items):
+                present = np.uint32(1) if held else hashes[i]
+                whole[i] = whole[i] & present
+                here[i] = np.float64(np.int32(present)) * weights[m]
+                share[i] += here[i]
+        result, own = following[k], sent[k]
+        for i in range(items):
+            result[i] = 0.0
+            share[i] = 1.0 if hold and whole[i] == 1 else share[i]
+        for m in range(start, end):
+            here, value, sure = arrived[m - start], last[m], known[m]
+            for i in range(items):
+                if share[i] == 0.0:  # nothing is there: the last values, or the agent's own where nothing ever came
+                    result[i] += weights[m] * (value[i] if sure[i] == 1 else own[i])
+                else:
+                    result[i] += here[i] / share[i] * value[i]
+
+
+@_compiled
+def _remember(hashes: Any, loss: Any, hold: bool, sent: Any, fired: Any, last: Any, known: Any) -> None:
+    """Keep what arrived over a link; the hashes become 1 where its sender counts in this round."""
+    for i in range(hashes.size):
+        got = np.uint32(1) if hashes[i] >= loss else np.uint32(0)
+        fresh = got if fired[i] > 0.0 else np.uint32(0)
+        last[i] = sent[i] if fresh == 1 else last[i]
+        known[i] = known[i] | fresh
+        hashes[i] = got & known[i] if hold else fresh
 
 
 # Loops of their own, so that each is compiled into vector instructions.

@@ -148,11 +148,6 @@ class Graph(Frozen):
         others = self._indices[self._indices != self.hearers]
         return _frozen(np.bincount(others, minlength=self.size))
 
-    @cached_property
-    def counts_everybody_itself(self) -> bool:
-        """Whether every agent hears itself."""
-        return int(np.count_nonzero(self._indices == self.hearers)) == self.size
-
     def receivers(self, k: int) -> Indices:
         """Who hears agent k, ascending, itself not included."""
         ends, hearers = self._outgoing
