@@ -57,7 +57,6 @@ def assert_runs(script: Path, folder: Path, before: tuple[str, ...] | list[str] 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.live
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_blocks_run(page, tmp_path):
@@ -142,7 +141,6 @@ def look(site: Path) -> tuple[set[str], list[tuple[float, float]]]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(180)
 def test_the_site_can_be_read_from_disk(site):
     if shutil.which("chromium") is None:
         pytest.skip("there is no chromium here: make system installs it")

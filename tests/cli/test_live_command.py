@@ -18,7 +18,6 @@ from collegium.live.folder import NetworkSettings, create
 
 
 @pytest.mark.live
-@pytest.mark.timeout(180)
 def test_a_network_from_init_to_down(cli, tmp_path):
     net = tmp_path / "net"
     made = cli("live", "init", "--topology", "ring:3", "--port", 0, "--http-port", 0, "--out", net).out
@@ -41,7 +40,6 @@ def test_a_network_from_init_to_down(cli, tmp_path):
 
 
 @pytest.mark.live
-@pytest.mark.timeout(180)
 def test_demo_finds_no_difference(cli, tmp_path):
     shown = cli("live", "demo", "--items", 20, "--keep", tmp_path / "kept").out
     assert "difference to the simulator" in shown

@@ -11,7 +11,7 @@ from collegium.dashboard.sources import opening
 from collegium.network import collaborate
 from dashboards import running, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.browser
 GRID = policy.uniform(topology.grid(3, 3))
 
 

@@ -146,7 +146,6 @@ def to_the_end(page):
 
 @pytest.mark.browser
 @pytest.mark.live
-@pytest.mark.timeout(240)
 def test_a_live_network(opened, tmp_path):
     scores = np.random.default_rng(4).normal(size=(12, 4))
     deadlines = Deadlines(longest=10.0, least=0.5, view=10.0)
