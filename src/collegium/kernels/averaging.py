@@ -240,7 +240,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
         sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros_like(x)
         fired, spent = np.ones_like(x), np.zeros(items)
         last = np.zeros((len(job.indices), items) if remembers else (0, 0))
-        known = np.zeros(last.shape, np.uint32)
+        known = np.zeros(last.shape)
         if not job.final or not job.rounds:
             statistics[0, lo:hi] = x.T
         for t in rounds:
@@ -271,7 +271,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
             if not job.final or t == job.rounds:
                 statistics[0 if job.final else t, lo:hi] = x.T
 
-    spread(piece, n, 4 * _block_size(n, K), work=2 * job.work * job.rounds)
+    spread(piece, n, (1 if remembers else 4) * _block_size(n, K), work=2 * job.work * job.rounds)
     return _recorded(statistics, costs, spoke)
 
 
@@ -484,46 +484,35 @@ def _combine_remembering(
 ) -> None:  # fmt: skip
     """The same where what is silent or lost may stand for the last message that came over the link."""
     items = sent.shape[1]
-    share, whole, hashes = np.empty(items), np.empty(items, np.uint32), np.empty(items, np.uint32)
+    share, whole, hashes = np.empty(items), np.empty(items), np.empty(items, np.uint32)
     first = np.int64(indptr[0])
     arrived = np.empty((np.diff(indptr.astype(np.int64)).max(), items))
     for k in range(sent.shape[0]):
         start, end = np.int64(indptr[k]), np.int64(indptr[k + 1])
-        share[:], whole[:] = 0.0, np.uint32(1)
+        share[:], whole[:] = 0.0, 1.0
         for m in range(start, end):
-            l, here = indices[m], arrived[m - start]
-            if l == k:
-                hashes[:], known[m], last[m] = np.uint32(1), np.uint32(1), sent[k]
+            here = arrived[m - start]
+            if indices[m] == k:
+                here[:], known[m], last[m] = 1.0, 1.0, sent[k]
             else:
                 _hash(hashes, key0, key1, salt0[m - first], salt1[m - first])
-                _remember(hashes, loss, hold, sent[l], fired[l], last[m], known[m])
-            for i in range(items):
-                present = np.uint32(1) if held else hashes[i]
-                whole[i] = whole[i] & present
-                here[i] = np.float64(np.int32(present)) * weights[m]
-                share[i] += here[i]
-        result, own = following[k], sent[k]
+                _remember(hashes, loss, hold, sent[indices[m]], fired[indices[m]], last[m], known[m], here)
+                if held:
+                    here[:] = 1.0
+            _weigh(here, weights[m], whole, share)
+        result, alone = following[k], False
         for i in range(items):
             result[i] = 0.0
-            share[i] = 1.0 if hold and whole[i] == 1 else share[i]
+            share[i] = 1.0 if hold and whole[i] > 0.0 else share[i]
+            alone = alone or share[i] == 0.0
         for m in range(start, end):
-            here, value, sure = arrived[m - start], last[m], known[m]
+            _add(result, arrived[m - start], share, last[m])
+        if alone:  # nobody is there: the last values, or the agent's own where nothing ever came
             for i in range(items):
-                if share[i] == 0.0:  # nothing is there: the last values, or the agent's own where nothing ever came
-                    result[i] += weights[m] * (value[i] if sure[i] == 1 else own[i])
-                else:
-                    result[i] += here[i] / share[i] * value[i]
-
-
-@_compiled
-def _remember(hashes: Any, loss: Any, hold: bool, sent: Any, fired: Any, last: Any, known: Any) -> None:
-    """Keep what arrived over a link; the hashes become 1 where its sender counts in this round."""
-    for i in range(hashes.size):
-        got = np.uint32(1) if hashes[i] >= loss else np.uint32(0)
-        fresh = got if fired[i] > 0.0 else np.uint32(0)
-        last[i] = sent[i] if fresh == 1 else last[i]
-        known[i] = known[i] | fresh
-        hashes[i] = got & known[i] if hold else fresh
+                if share[i] == 0.0:
+                    result[i] = 0.0
+                    for m in range(start, end):
+                        result[i] += weights[m] * (last[m, i] if known[m, i] > 0.0 else sent[k, i])
 
 
 # Loops of their own, so that each is compiled into vector instructions.
@@ -546,6 +535,30 @@ def _arrive(hashes: Any, loss: Any, weight: float, here: Any, whole: Any, share:
         got = np.float64(np.int32(hashes[i])) * weight
         here[i] = got
         share[i] += got
+
+
+@_compiled
+def _remember(hashes: Any, loss: Any, hold: bool, sent: Any, fired: Any, last: Any, known: Any, here: Any) -> None:
+    """Keep what arrived over a link; `here` is 1 where its sender counts in this round, else 0."""
+    for i in range(hashes.size):
+        hashes[i] = np.uint32(1) if hashes[i] >= loss else np.uint32(0)
+    for i in range(hashes.size):
+        here[i] = np.float64(np.int32(hashes[i]))
+    for i in range(hashes.size):
+        fresh = here[i] * fired[i]
+        new, old, sure = sent[i], last[i], known[i]
+        last[i] = new if fresh > 0.0 else old
+        sure = 1.0 if fresh > 0.0 else sure
+        known[i] = sure
+        here[i] = here[i] * sure if hold else fresh
+
+
+@_compiled
+def _weigh(here: Any, weight: float, whole: Any, share: Any) -> None:
+    for i in range(here.size):
+        whole[i] *= here[i]
+        here[i] *= weight
+        share[i] += here[i]
 
 
 @_compiled
