@@ -301,7 +301,7 @@ def test_without_the_live_extra_the_rest_is_checked(monkeypatch):
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delattr("collegium.checks.live", raising=False)
     monkeypatch.setitem(sys.modules, "msgspec", None)
-    live = list(rule_checks(DeGroot()))[-1]
+    live = rule_checks(DeGroot())[-1]
     assert live.skipped == "live networks need the extra: pip install 'collegium[live]' (msgspec is missing)"
     with pytest.raises(SkipTest):
         live()

@@ -6,14 +6,16 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec
 from unittest import SkipTest
 
 import numpy as np
 
 from collegium.errors import CheckError, RuleError
 from collegium.protocol import registry
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Check:
 
     def __str__(self) -> str:
         return self.name
+
+
+def listed(function: Callable[P, Iterator[Check]]) -> Callable[P, list[Check]]:
+    """A function that yields checks as one that gives a list: pytest takes no iterators as parameters."""
+
+    @wraps(function)
+    def all_of_them(*arguments: P.args, **settings: P.kwargs) -> list[Check]:
+        return list(function(*arguments, **settings))
+
+    return all_of_them
 
 
 def run(part: str, checks: Iterable[Check]) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from collegium._util.randomness import Draws
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.errors import CollegiumError
 from collegium.live import wire
 from collegium.protocol.base import Floats
@@ -35,6 +35,7 @@ def check_codec(codec: Codec) -> list[str]:
     return base.run(str(codec), codec_checks(codec))
 
 
+@listed
 def codec_checks(codec: Codec) -> Iterator[Check]:
     """The checks of `check_codec`, one by one."""
     if not isinstance(codec, Codec):

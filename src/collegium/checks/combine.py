@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.protocol.base import Floats
 from collegium.protocol.combine import Combine
 
@@ -27,6 +27,7 @@ def check_combine(combine: Combine) -> list[str]:
     return base.run(str(combine), combine_checks(combine))
 
 
+@listed
 def combine_checks(combine: Combine) -> Iterator[Check]:
     """The checks of `check_combine`, one by one."""
     if not isinstance(combine, Combine):

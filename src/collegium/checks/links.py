@@ -9,7 +9,7 @@ import numpy as np
 
 from collegium import topology
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.checks.runs import any_split, job
 from collegium.links import Links
 from collegium.policy import uniform
@@ -29,6 +29,7 @@ def check_links(links: Links) -> list[str]:
     return base.run(str(links), links_checks(links))
 
 
+@listed
 def links_checks(links: Links) -> Iterator[Check]:
     """The checks of `check_links`, one by one."""
     if not isinstance(links, Links):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.protocol import LOST, OWN, RECEIVED, SILENT, Inbox, Mailbox
 from collegium.protocol.base import Mask
 
@@ -28,6 +28,7 @@ def check_mailbox(mailbox: Mailbox) -> list[str]:
     return base.run(str(mailbox), mailbox_checks(mailbox))
 
 
+@listed
 def mailbox_checks(mailbox: Mailbox) -> Iterator[Check]:
     """The checks of `check_mailbox`, one by one."""
     if not isinstance(mailbox, Mailbox):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.labels import to_signs
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.errors import CheckError
 
 PLUS_ONE = "score is larger for +1"
@@ -40,6 +40,7 @@ def check_model(model: Any, view: ArrayLike | None = None, y: ArrayLike | None =
     return base.run(type(adapted).__name__, model_checks(adapted, view, y))
 
 
+@listed
 def model_checks(model: Any, view: ArrayLike | None = None, y: ArrayLike | None = None) -> Iterator[Check]:
     """The checks of `check_model`, one by one."""
     from collegium.agents.adapt import as_model

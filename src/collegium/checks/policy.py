@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.policy import Policy
 
 
@@ -26,6 +26,7 @@ def check_policy(policy: Policy) -> list[str]:
     return base.run(type(policy).__name__, policy_checks(policy))
 
 
+@listed
 def policy_checks(policy: Policy) -> Iterator[Check]:
     """The checks of `check_policy`, one by one."""
     if not isinstance(policy, Policy):

@@ -12,7 +12,7 @@ import numpy as np
 
 from collegium import kernels
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.checks.codec import packed
 from collegium.checks.runs import ROUNDS, any_split, changing_networks, job, networks, same, some_rows, watched
 from collegium.errors import CollegiumError
@@ -44,6 +44,7 @@ def check_rule(rule: Rule, policy: Schedule | None = None) -> list[str]:
     return base.run(_named(rule), rule_checks(rule, policy))
 
 
+@listed
 def rule_checks(rule: Rule, policy: Schedule | None = None) -> Iterator[Check]:
     """The checks of `check_rule`, one by one."""
     if not isinstance(rule, Rule):

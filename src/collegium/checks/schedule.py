@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.protocol import Rule
 from collegium.schedule.base import Schedule
 from collegium.topology import Graph
@@ -28,6 +28,7 @@ def check_schedule(schedule: Schedule, rounds: int = 200) -> list[str]:
     return base.run(f"{schedule!r:.80}", schedule_checks(schedule, rounds))
 
 
+@listed
 def schedule_checks(schedule: Schedule, rounds: int = 200) -> Iterator[Check]:
     """The checks of `check_schedule`, one by one."""
     if not isinstance(schedule, Schedule):

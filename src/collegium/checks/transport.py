@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from collegium.checks import base
-from collegium.checks.base import Check
+from collegium.checks.base import Check, listed
 from collegium.errors import CheckError
 from collegium.live.transport.base import Peer, Place, Transport
 
@@ -67,6 +67,7 @@ def check_transport(
     return base.run(getattr(make, "__name__", "the transport"), transport_checks(make, endpoints))
 
 
+@listed
 def transport_checks(
     make: Callable[[Place], Transport], endpoints: tuple[str, str, str] = ("check/0", "check/1", "check/2")
 ) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect
+from collegium.checks.base import Check, expect, listed
 from collegium.protocol.base import Floats, Mask
 from collegium.protocol.states import gather, leaves
 from collegium.protocol.trigger import Trigger
@@ -28,6 +28,7 @@ def check_trigger(trigger: Trigger) -> list[str]:
     return base.run(str(trigger), trigger_checks(trigger))
 
 
+@listed
 def trigger_checks(trigger: Trigger) -> Iterator[Check]:
     """The checks of `check_trigger`, one by one."""
     if not isinstance(trigger, Trigger):
