@@ -24,7 +24,18 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
-    from collegium.checks import check_model, check_policy, check_rule, check_transport
+    from collegium.checks import (
+        check_codec,
+        check_combine,
+        check_links,
+        check_mailbox,
+        check_model,
+        check_policy,
+        check_rule,
+        check_schedule,
+        check_transport,
+        check_trigger,
+    )
     from collegium.errors import CollegiumError
     from collegium.network import Run, Sweep, collaborate, sweep
     from collegium.policy import Policy
@@ -38,10 +49,16 @@ _HOMES = {
     "Run": "network",
     "Sweep": "network",
     "Team": "team",
+    "check_codec": "checks",
+    "check_combine": "checks",
+    "check_links": "checks",
+    "check_mailbox": "checks",
     "check_model": "checks",
     "check_policy": "checks",
     "check_rule": "checks",
+    "check_schedule": "checks",
     "check_transport": "checks",
+    "check_trigger": "checks",
     "collaborate": "network",
     "sweep": "network",
 }
@@ -71,10 +88,16 @@ __all__ = [
     "Sweep",
     "Team",
     "agents",
+    "check_codec",
+    "check_combine",
+    "check_links",
+    "check_mailbox",
     "check_model",
     "check_policy",
     "check_rule",
+    "check_schedule",
     "check_transport",
+    "check_trigger",
     "collaborate",
     "corruption",
     "data",

@@ -1,12 +1,10 @@
 """Agents in memory against the simulator: bit for bit."""
 
-import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collegium import policy, protocol, topology
-from collegium.checks import check_transport
-from collegium.errors import CheckError, CollegiumError, LiveError
+from collegium.errors import CollegiumError, LiveError
 from collegium.live.agent import Agent, Busy, Limits, identities
 from collegium.live.peers import Deadlines, Neighbour
 from collegium.live.transport.base import Peer, Transport
 from collegium.live.transport.faulty import Faults, FaultyTransport
-from collegium.live.transport.memory import Hub, MemoryTransport
-from collegium.live.transport.zenoh import ZenohTransport
 from collegium.live.wire import Frame, Kind, encode
 from collegium.network import collaborate
 from live_networks import decide, in_memory, places, weights_of
@@ -306,50 +301,6 @@ def test_a_rule_of_ones_own_runs_as_it_is() -> None:
         scores = np.random.default_rng(3).uniform(-3.5, 3.5, size=(5, 9))
         with in_memory(over, rule=rule, rounds=6, seed=2) as agents:
             np.testing.assert_array_equal(decide(agents, scores), collaborate(scores, over, 6, rule, rng=2).statistics)
-
-
-def test_the_transports_of_the_package_keep_their_promises() -> None:
-    hub = Hub()
-    assert len(check_transport(lambda place: MemoryTransport(place, hub))) == 5
-
-
-@pytest.mark.live
-def test_zenoh_keeps_them_too() -> None:
-    ports = []
-    with contextlib.ExitStack() as held:
-        for _ in range(3):
-            taken = held.enter_context(socket.socket())
-            taken.bind(("127.0.0.1", 0))
-            ports.append(f"tcp/127.0.0.1:{taken.getsockname()[1]}")
-    first, second, third = ports
-    assert len(check_transport(ZenohTransport, (first, second, third))) == 5
-
-
-def test_a_transport_that_mixes_up_senders_is_found_out() -> None:
-    class Mixed(MemoryTransport):
-        def open(self, receive: Any, presence: Any) -> None:
-            super().open(lambda sender, frame: receive((sender + 1) % 3, frame), presence)
-
-    hub = Hub()
-    with pytest.raises(CheckError, match="given as one of agent 1"):
-        check_transport(lambda place: Mixed(place, hub))
-
-
-def test_a_transport_that_gives_frames_within_say_is_found_out() -> None:
-    class Direct(MemoryTransport):
-        seats: ClassVar[dict[int, Any]] = {}
-
-        def open(self, receive: Any, presence: Any) -> None:
-            super().open(receive, presence)
-            self.seats[self.place.number] = receive
-
-        def say(self, frame: bytes) -> None:
-            for peer in self.place.audience:
-                self.seats[peer.number](self.place.number, frame)
-
-    hub = Hub()
-    with pytest.raises(CheckError, match="from within the say"):
-        check_transport(lambda place: Direct(place, hub))
 
 
 def test_neighbours_never_take_all_the_room() -> None:

@@ -206,7 +206,7 @@ def test_draws_differ_between_senders_rounds_items_and_seeds():
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_rules_pass_their_own_checks(rule):
-    assert "array path equals agent view" in collegium.check_rule(rule)
+    assert not [line for line in collegium.check_rule(rule) if "skipped" in line and "codec of its own" not in line]
 
 
 @pytest.mark.parametrize(

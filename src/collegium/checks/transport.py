@@ -1,12 +1,15 @@
-"""What a transport promises, tried on three agents that send to each other in a circle: `collegium.check_transport`."""
+"""What a transport promises, tried on three agents that send to each other in a circle."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
+from collegium.checks import base
+from collegium.checks.base import Check, listed
 from collegium.errors import CheckError
 from collegium.live.transport.base import Peer, Place, Transport
 
@@ -48,36 +51,56 @@ class _Seat:
             self.there[number] = is_there
 
 
-def run(make: Callable[[Place], Transport], endpoints: tuple[str, str, str]) -> list[str]:
-    """Try everything; what was checked."""
+def check_transport(
+    make: Callable[[Place], Transport], endpoints: tuple[str, str, str] = ("check/0", "check/1", "check/2")
+) -> list[str]:
+    """Check that a transport carries frames as live agents rely on; returns what was checked.
+
+    `make` gives a new transport for a place; three are made for each check, 0 → 1 → 2 → 0, at these endpoints if they
+    matter.
+
+    >>> from collegium.live.transport.memory import Hub, MemoryTransport
+    >>> hub = Hub()
+    >>> check_transport(lambda place: MemoryTransport(place, hub))[0]
+    'neighbours are reported'
+    """
+    return base.run(getattr(make, "__name__", "the transport"), transport_checks(make, endpoints))
+
+
+@listed
+def transport_checks(
+    make: Callable[[Place], Transport], endpoints: tuple[str, str, str] = ("check/0", "check/1", "check/2")
+) -> Iterator[Check]:
+    """The checks of `check_transport`, one by one."""
+    for name, function in (
+        ("neighbours are reported", lambda seats: None),
+        ("frames reach the receivers, and no other agent, in order and unchanged", _sends),
+        ("requests reach the senders", _requests),
+        ("bytes are counted", _counts),
+        ("leaving is reported, and closing twice is harmless", _leaves),
+    ):
+        yield Check(name, partial(_among_three, make, endpoints, function))
+
+
+def _among_three(
+    make: Callable[[Place], Transport], endpoints: tuple[str, str, str], function: Callable[[list[_Seat]], None]
+) -> None:
+    """Try something with three agents that have met."""
     peers = [Peer(k, f"agent-{k}", endpoints[k]) for k in range(3)]
     places = [
         Place("c0ffee", k, f"agent-{k}", endpoints[k], (peers[(k - 1) % 3],), (peers[(k + 1) % 3],), None)
         for k in range(3)
     ]
     seats = [_Seat(make(place)) for place in places]
-    passed = []
     try:
         for seat in seats:
             seat.open()
         for k, seat in enumerate(seats):
             seat.wait({(k + 1) % 3: True, (k + 2) % 3: True}, f"agent {k} did not see both its neighbours")
-        passed.append("neighbours are reported")
-        _sends(seats)
-        passed.append("frames reach the receivers, and no other agent, in order and unchanged")
-        _requests(seats)
-        passed.append("requests reach the senders")
-        _counts(seats)
-        passed.append("bytes are counted")
-        seats[2].transport.close()
-        seats[2].transport.close()
-        for k in (0, 1):
-            seats[k].wait({2: False}, f"agent {k} did not see agent 2 leave")
-        passed.append("leaving is reported, and closing twice is harmless")
+        function(seats)
     finally:
         for seat in seats:
             seat.transport.close()
-    return passed
 
 
 def _sends(seats: list[_Seat]) -> None:
@@ -107,6 +130,15 @@ def _requests(seats: list[_Seat]) -> None:
 
 
 def _counts(seats: list[_Seat]) -> None:
+    seats[0].transport.say(bytes(1000))
+    seats[1].next("a frame of agent 0")
     sent, received = seats[0].transport.sent_bytes, seats[1].transport.received_bytes
     if not 0 < sent == received:
         raise CheckError(f"agent 0 counts {sent} bytes sent, agent 1 {received} bytes received of the same frames")
+
+
+def _leaves(seats: list[_Seat]) -> None:
+    seats[2].transport.close()
+    seats[2].transport.close()
+    for k in (0, 1):
+        seats[k].wait({2: False}, f"agent {k} did not see agent 2 leave")

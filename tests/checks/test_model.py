@@ -1,7 +1,9 @@
 """`check_model` must find what it is for: each broken model fails with a sentence that names the fault."""
 
+import contextlib
 import subprocess
 import sys
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from sklearn.utils import check_random_state
 from collegium.agents.base import Model
 from collegium.agents.callable_model import CallableModel
 from collegium.agents.sklearn_model import SklearnModel
-from collegium.checks import check_model
+from collegium.checks import check_model, model_checks
 from collegium.errors import CheckError, LabelError, ModelError
 
 EVERYTHING = [
@@ -224,8 +226,8 @@ class Constant(Means):
     [
         (NoSettings(), None),  # Team copies it as it is
         (HalfSettings(), "HalfSettings has get_params alone: derive it from collegium.agents.Model"),
-        (ForgetsSettings(), "ForgetsSettings failed the check 'clones': AttributeError"),
-        (ChangesSettings(), "ChangesSettings failed the check 'clones': RuntimeError: .* modifies parameter scale"),
+        (ForgetsSettings(), "clones: AttributeError"),
+        (ChangesSettings(), "clones: RuntimeError: .* modifies parameter scale"),
         (ClonesToItself(), "a clone of ClonesToItself must be another object"),
         (ClonesToAnother(), "a clone of ClonesToAnother is a Means"),
         (
@@ -236,7 +238,7 @@ class Constant(Means):
         (ChangesView(), "ChangesView.fit changes the view"),
         (ChangesLabels(), "ChangesLabels.fit changes the labels"),
         (ChangesViewLater(), "ChangesViewLater.scores changes the view"),
-        (Crashes(), "Crashes failed the check 'gives one finite number per item': AttributeError"),
+        (Crashes(), "gives one finite number per item: AttributeError"),
         (Answers(lambda s: s.tolist()), "must return a NumPy array of floats, it returned list"),
         (Answers(np.sign), None),
         (
@@ -247,10 +249,10 @@ class Constant(Means):
         (Answers(lambda s: np.where(s == s.max(initial=0), np.nan, s)), r"finite: 1 of 64 are not \(first: item \d+\)"),
         (Answers(lambda s: np.where(s > 0, np.inf, s)), "finite: 3. of 64 are not"),
         (DropsOut(), "gives other scores when asked twice"),
-        (NormalisesTheBatch(), "scores an item differently in other company"),
+        (NormalisesTheBatch(), "scores an item by the rest of the batch too"),
         (ActsOddlyAlone(), "scores an item differently when it comes alone"),
         (Squeezes(), r"must have shape \(1,\) for one item, it has \(\)"),
-        (NeedsAnItem(), "failed the check 'scores one item and none': ValueError: need at least one item"),
+        (NeedsAnItem(), "scores one item and none: ValueError: need at least one item"),
         (ForgetsNothing(), r"must have shape \(0,\) for zero items, it has \(0, 1\)"),
         (Random(), "gives other scores when fitted again on the same: draw only from random_state"),
         (
@@ -335,6 +337,31 @@ def test_a_frozen_classifier_need_only_be_right():
     assert check_model(right, VIEW, Y) == EVERYTHING
     with pytest.raises(CheckError, match="Does it learn from its labels"):
         check_model(right, VIEW, -Y)
+
+
+def test_every_fault_is_in_the_one_error():
+    with pytest.raises(CheckError) as refusal:
+        check_model(Answers(lambda s: -np.arange(len(s))))
+    first, *lines = str(refusal.value).splitlines()
+    assert first == "Answers fails 3 of 8 checks"
+    assert [line.split(":")[0].strip() for line in lines] == [EVERYTHING[2], EVERYTHING[4], EVERYTHING[7]]
+
+
+def test_what_needs_a_fitted_model_is_skipped_where_there_is_none():
+    checks = {str(check): check for check in model_checks(CannotFit())}
+    with pytest.raises(CheckError, match="out of luck"):
+        checks["fits"]()
+    for name in EVERYTHING[2:]:
+        with pytest.raises(SkipTest, match="cannot be fitted as it must be"):
+            checks[name]()
+
+
+def test_a_broken_model_leaves_the_view_as_it_was():
+    view = VIEW.copy()
+    for check in model_checks(ChangesViewLater(), view, Y):
+        with contextlib.suppress(CheckError):
+            check()
+    np.testing.assert_array_equal(view, VIEW)
 
 
 def test_the_model_itself_is_left_unfitted():
