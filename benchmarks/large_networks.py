@@ -28,11 +28,11 @@ def measure() -> list[dict[str, Any]]:
             def rounds(p: policy.Policy = p, x: np.ndarray = x) -> None:
                 collegium.collaborate(x, p, ROUNDS, record="final")
 
-            def door(p: policy.Policy = p, x: np.ndarray = x) -> None:
+            def validation(p: policy.Policy = p, x: np.ndarray = x) -> None:
                 collegium.collaborate(x, p, 0, record="final")
 
             repeat = max(3, min(200, 3_000_000 // K))
-            ours = (best_of(rounds, repeat) - best_of(door, repeat)) / ROUNDS
+            ours = (best_of(rounds, repeat) - best_of(validation, repeat)) / ROUNDS
             transposed, column = p.sparse.T.tocsr(), x[0].copy()
             scipy = best_of(lambda m=transposed, c=column: m @ c, repeat)
             touched = len(p.weights) * 12 + K * (

@@ -15,7 +15,7 @@ import numpy as np
 
 from collegium import policy, protocol, topology
 from collegium.live import config, launcher
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
 from collegium.live.transport.zenoh import ZenohTransport
 
@@ -32,12 +32,12 @@ def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> No
     place = config.read(Path(path)).place(Path(path).parent)
     transport = ZenohTransport(place)
     here, lock, done = set(), threading.Lock(), threading.Event()
-    need, words, payload = len(place.hears), {}, bytes(size)
+    need, received, payload = len(place.hears), {}, bytes(size)
     state = {"round": 0}
 
     def step() -> None:
-        while words.get(state["round"], 0) == need:
-            words.pop(state["round"])
+        while received.get(state["round"], 0) == need:
+            received.pop(state["round"])
             if state["round"] == warm + rounds:
                 done.set()
                 return
@@ -49,7 +49,7 @@ def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> No
     def receive(sender: int, frame: bytes) -> None:
         with lock:
             t = int.from_bytes(frame[:4], "little")
-            words[t] = words.get(t, 0) + 1
+            received[t] = received.get(t, 0) + 1
             step()
 
     transport.open(receive, lambda number, there: here.add(number))
@@ -58,7 +58,7 @@ def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> No
     gate.wait()
     time.sleep(0.2)
     with lock:
-        words[0] = need
+        received[0] = need
         step()
     done.wait(120)
     out.put((time.perf_counter() - state["begun"]) / rounds)
@@ -81,7 +81,7 @@ def raw_round(folder: Path, size: int, rounds: int = 2000) -> float:
 
 
 def ask(network: list[Member], names: range, scores: np.ndarray) -> tuple[float, list[Any]]:
-    """Seconds until all nine have answered, and what they say."""
+    """Seconds until all nine have answered, and their results."""
     clients = [member.client() for member in network]
     with ThreadPoolExecutor(9) as pool:
         begun = time.perf_counter()
@@ -94,7 +94,7 @@ def ask(network: list[Member], names: range, scores: np.ndarray) -> tuple[float,
 
 def one_item(folder: Path) -> float:
     """Seconds a round for one item alone."""
-    create(folder, OVER, None, Wishes(rounds=ROUNDS, port=0, http_port=0))
+    create(folder, OVER, None, NetworkSettings(rounds=ROUNDS, port=0, http_port=0))
     network = launcher.up(folder)
     try:
         scores = np.random.default_rng(0).normal(size=(1, 9))
@@ -108,13 +108,13 @@ def one_item(folder: Path) -> float:
 
 
 def flow(folder: Path, rule: protocol.Rule) -> tuple[float, float, float]:
-    """Items a second with 1 000 in flight, bytes said per item, and B_total in bytes."""
-    create(folder, OVER, None, Wishes(rounds=20, rule=rule, port=0, http_port=0))
+    """Items a second with 1 000 in flight, bytes sent per item, and B_total in bytes."""
+    create(folder, OVER, None, NetworkSettings(rounds=20, rule=rule, port=0, http_port=0))
     network = launcher.up(folder)
     try:
         scores = np.random.default_rng(0).uniform(-1, 1, size=(BATCH, 9))
         ask(network, range(BATCH), scores)
-        before = said(network)
+        before = sent(network)
         clients = [member.client() for member in network]
 
         def pour(k: int) -> None:
@@ -125,23 +125,23 @@ def flow(folder: Path, rule: protocol.Rule) -> tuple[float, float, float]:
         with ThreadPoolExecutor(9) as pool:
             list(pool.map(pour, range(9)))
         seconds = time.perf_counter() - begun
-        return ITEMS / seconds, (said(network) - before) / ITEMS, 20 * OVER.links * rule.message_bits / 8
+        return ITEMS / seconds, (sent(network) - before) / ITEMS, 20 * OVER.links * rule.message_bits() / 8
     finally:
         launcher.down(folder)
 
 
-def said(network: list[Member]) -> int:
+def sent(network: list[Member]) -> int:
     """Bytes over all links so far."""
     total = 0
     for member in network:
         with member.client() as client:
-            total += client.status()["bytes"]["said"]
+            total += client.status()["bytes"]["sent"]
     return total
 
 
 def start_time(folder: Path) -> float:
     """Seconds until one agent answers."""
-    create(folder, OVER, None, Wishes(port=0, http_port=0))
+    create(folder, OVER, None, NetworkSettings(port=0, http_port=0))
     member = launcher.members(folder)[0]
     begun = time.perf_counter()
     member.start()
@@ -173,7 +173,7 @@ def measure(flower: str = sys.executable, disropt: str = sys.executable) -> list
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         started = start_time(home / "start")
-        create(home / "raw", OVER, None, Wishes(port=0, http_port=0))
+        create(home / "raw", OVER, None, NetworkSettings(port=0, http_port=0))
         # In turns, and the least disturbed of each: the same code may take twice as long a minute later.
         raws, ours = [], []
         for turn in range(3):
@@ -190,9 +190,9 @@ def measure(flower: str = sys.executable, disropt: str = sys.executable) -> list
         {"figure": "  Flower, a central round, gRPC streams without TLS: ms", "value": central, "target": ""},
         {"figure": "  DISROPT, a round by MPI without TLS: ms", "value": consensus, "target": ""},
         {"figure": "1 000 items in flight: items a second", "value": rate, "target": "≥ 3000"},
-        {"figure": "  bytes said per item, floats", "value": size, "target": ""},
+        {"figure": "  bytes sent per item, floats", "value": size, "target": ""},
         {"figure": "  the same as a multiple of B_total", "value": size / floor, "target": ""},
         {"figure": "the same with 4 bits: items a second", "value": quick, "target": "≥ 3000"},
-        {"figure": "  bytes said per item, 4 bits", "value": small, "target": ""},
+        {"figure": "  bytes sent per item, 4 bits", "value": small, "target": ""},
         {"figure": "  the same as a multiple of B_total", "value": small / least, "target": ""},
     ]

@@ -22,7 +22,7 @@ with TemporaryDirectory() as folder:
     team = Team.from_fitted(members, policy.metropolis(topology.grid(3, 3)), train_views=train.views)
     print(f"all nine: {100 * (1 - team.score(test.views, test.y)):.1f} % wrong")
 
-    views = [None if k == 4 else view for k, view in enumerate(test.views)]  # nobody sees the middle
+    views = [None if k == 4 else view for k, view in enumerate(test.views)]  # no agent sees the middle
     run = team.run(views)
     print(run)
     print(f"without the middle: {100 * run.errors(test.y)[-1].mean():.1f} % wrong")

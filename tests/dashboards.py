@@ -39,13 +39,13 @@ class Dashboard:
             return answer.status, answer.headers, content
 
     def die(self) -> None:
-        """End at once, without a chance to say good-bye."""
+        """End at once, without a chance to close its connections."""
         self.killed = True
         self.process.kill()
         self.process.wait()
 
-    def what_if(self, item: str = "0", **wishes: Any) -> Any:
-        status, _, content = self.ask("POST", "/api/what-if", {"item": item, "wishes": wishes})
+    def what_if(self, item: str = "0", **changes: Any) -> Any:
+        status, _, content = self.ask("POST", "/api/what-if", {"item": item, "changes": changes})
         assert status == 200, content
         return content
 
@@ -71,7 +71,7 @@ def _is_true(page: Any, condition: str, argument: Any) -> bool:
 
 @contextlib.contextmanager
 def running(*arguments: object) -> Iterator[Dashboard]:
-    """`collegium dashboard` on a free port, ended by Ctrl-C, without a word more than it should say."""
+    """`collegium dashboard` on a free port, ended by Ctrl-C, with no further output."""
     command = [sys.executable, "-m", "collegium", "dashboard", "--no-open", "--port", "0", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watchdog = threading.Timer(60, process.kill)

@@ -1,4 +1,4 @@
-"""A Blender that draws nothing: the real `blender.py` with its four dealings with `bpy` replaced.
+"""A Blender that draws nothing: the real `_blender.py` with its four dealings with `bpy` replaced.
 
 What it does to an object is in the object's name: `slow` takes its time, `dies` and `killed` end the process after
 one view, `once` does so the first time only, `full` finds no space left.
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from collegium.data import blender
+from collegium.data import _blender
 
 
 def fake_blender(folder: Path) -> Path:
@@ -32,7 +32,7 @@ def broken_blender(folder: Path, said: str) -> Path:
     return path
 
 
-def _save(path, grey, alpha, scratch, save=blender.save):
+def _save(path, grey, alpha, scratch, save=_blender.save):
     name = os.path.basename(os.path.dirname(path))
     if "slow" in name:
         time.sleep(0.1)
@@ -53,7 +53,7 @@ def _scene(settings):
     with open(os.environ["FAKE_PIDS"], "a") as pids:
         pids.write(f"{os.getpid()} {settings['threads']}\n")
     shape = (settings["size"], settings["size"])
-    blender.shoot = lambda path: (np.full(shape, os.getpid() % 251, np.uint8), np.full(shape, 200, np.uint8))
+    _blender.shoot = lambda path: (np.full(shape, os.getpid() % 251, np.uint8), np.full(shape, 200, np.uint8))
     return None, None
 
 
@@ -61,9 +61,9 @@ if __name__ == "__main__" and sys.argv[1:3] == ["-P", "-c"]:
     sys.stdout.write("bpy is here\n")
 elif __name__ == "__main__":
     nothing = SimpleNamespace(remove=lambda mesh: None)
-    blender.bpy = SimpleNamespace(app=SimpleNamespace(version_string="none"), data=SimpleNamespace(meshes=nothing))
-    blender.make_scene, blender.save = _scene, _save
-    blender.add_object = lambda *arrays: SimpleNamespace(data=None)
-    blender.aim = lambda *angles: None
+    _blender.bpy = SimpleNamespace(app=SimpleNamespace(version_string="none"), data=SimpleNamespace(meshes=nothing))
+    _blender.make_scene, _blender.save = _scene, _save
+    _blender.add_object = lambda *arrays: SimpleNamespace(data=None)
+    _blender.aim = lambda *angles: None
     sys.argv = sys.argv[2:]
-    blender.main()
+    _blender.main()

@@ -12,13 +12,13 @@ import numpy as np
 
 from collegium.live.agent import Agent
 from collegium.live.peers import Deadlines
-from collegium.live.service import Server, Settings, app
+from collegium.live.service import Server, ServiceSettings, app
 from collegium.live.transport.base import Peer, Place, Transport
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.policy import Policy
 
 PATIENT = Deadlines(longest=20.0, least=5.0, view=20.0)
-"""For tests in which nothing is to be given up, however busy the machine."""
+"""For tests in which no message may count as lost, however busy the machine."""
 
 
 def places(policy: Policy, endpoint: Callable[[int], str] = lambda k: f"memory/{k}") -> list[Place]:
@@ -45,7 +45,7 @@ def weights_of(policy: Policy, k: int) -> dict[int, float]:
 def in_memory(
     policy: Policy, wrap: Callable[[Transport, int], Transport] = lambda inner, k: inner, **settings: Any
 ) -> Iterator[list[Agent]]:
-    """Agents that talk through a hub, all present."""
+    """Agents connected by a hub, all present."""
     hub = Hub()
     settings.setdefault("deadlines", PATIENT)
     agents = [Agent(place, weights_of(policy, place.number), **settings) for place in places(policy)]
@@ -60,7 +60,7 @@ def in_memory(
 
 
 def wait_ready(agents: list[Agent], seconds: float = 30.0) -> None:
-    """Until everybody sees all its neighbours."""
+    """Until every agent sees all its neighbours."""
     end = time.monotonic() + seconds
     while any(agent.why_not_ready() for agent in agents):
         assert time.monotonic() < end, [agent.why_not_ready() for agent in agents]
@@ -76,9 +76,9 @@ def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: 
 
 
 @contextlib.contextmanager
-def served(agent: Agent, settings: Settings | None = None, **options: Any) -> Iterator[Server]:
+def served(agent: Agent, settings: ServiceSettings | None = None, **options: Any) -> Iterator[Server]:
     """The agent's port, open."""
-    server = Server(app(agent, settings or Settings()), **options)
+    server = Server(app(agent, settings or ServiceSettings()), **options)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from collegium.live import launcher
-from collegium.live.agent import Outcome
-from collegium.live.folder import Wishes, create
+from collegium.live.agent import ItemResult
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.policy import Policy
@@ -22,10 +22,10 @@ PATIENT = Deadlines(longest=30.0, least=5.0, view=30.0)
 
 
 @contextlib.contextmanager
-def running(folder: Path, policy: Policy, **wishes: Any) -> Iterator[list[Member]]:
+def running(folder: Path, policy: Policy, **settings: Any) -> Iterator[list[Member]]:
     """Agents of a policy that are given scores, one process each."""
-    wishes.setdefault("deadlines", PATIENT)
-    create(folder, policy, None, Wishes(port=0, http_port=0, **wishes))
+    settings.setdefault("deadlines", PATIENT)
+    create(folder, policy, None, NetworkSettings(port=0, http_port=0, **settings))
     try:
         yield launcher.up(folder, wait=60)
     finally:
@@ -40,12 +40,12 @@ def ask_all(
     trace: bool = True,
     timeout: float = 90.0,
     who: Sequence[int] | None = None,
-) -> list[list[Outcome]]:
-    """Every agent's outcomes of all items; each agent is asked from a thread of its own, batch after batch."""
+) -> list[list[ItemResult]]:
+    """Every agent's results of all items; each agent is called from a thread of its own, batch after batch."""
     names = list(range(len(scores))) if names is None else list(names)
     who = range(len(network)) if who is None else who
 
-    def ask(k: int) -> list[Outcome]:
+    def ask(k: int) -> list[ItemResult]:
         with network[k].client(timeout) as client:
             answers = []
             for start in range(0, len(names), batch):
@@ -57,7 +57,7 @@ def ask_all(
         return list(pool.map(ask, who))
 
 
-def statistics(answers: list[list[Outcome]]) -> np.ndarray:
+def statistics(answers: list[list[ItemResult]]) -> np.ndarray:
     """Shape (T+1, n, K)."""
     return np.array([[one.trace for one in column] for column in answers], float).transpose(2, 1, 0)
 
@@ -77,5 +77,5 @@ def status(member: Member) -> dict[str, Any]:
 
 
 def neighbour(member: Member, name: str) -> dict[str, Any]:
-    """What an agent says of one of its neighbours."""
+    """An agent's status of one of its neighbours."""
     return next(one for one in status(member)["neighbours"] if one["name"] == name)

@@ -95,7 +95,8 @@ def test_bounded_scores_are_tanh_and_centred_by_their_own_mean():
 def test_temperatures_come_from_items_nobody_learned_from():
     team = Team(members(), RING, columns=COLUMNS, calibrate=True, validation=0.25, random_state=3).fit(X, Y)
     assert ((team.temperature_ > 0.01) & (team.temperature_ < 100)).all()
-    np.testing.assert_allclose(team.statistics(X), team.scores(X) / team.temperature_ - team.center_)
+    np.testing.assert_array_equal(team.statistics(X), team.scores(X) / team.temperature_ - team.center_)
+    assert team.gains_.tolist() == [1] * len(team.agents)
     # A quarter of each class was held out, so the scaler saw the rest.
     sizes = np.bincount(Y)
     assert team.models_[0].estimator_[0].n_samples_seen_ == (sizes - np.round(0.25 * sizes)).sum()

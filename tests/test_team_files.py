@@ -13,6 +13,7 @@ import stat
 import sys
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from collegium import Team, policy, topology
+from collegium._team_files.folder import manifest_text
+from collegium._team_files.values import Malformed, decode, encode
 from collegium.agents import (
     CallableModel,
     MicroCNN,
@@ -40,8 +43,6 @@ from collegium.agents import (
 )
 from collegium.errors import BackendError, CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.protocol import DeGroot, LabelStability, Quantised
-from collegium.team_files.folder import manifest_text
-from collegium.team_files.values import Malformed, decode, encode
 from helpers import RULES, Stubborn
 
 torch = pytest.importorskip("torch")
@@ -233,11 +234,25 @@ def test_a_loaded_team_decides_bit_for_bit_as_before(made, builder):
     assert np.array_equal(loaded.run(views, rng=9).statistics, team.run(views, rng=9).statistics)
     assert np.array_equal(loaded.predict(views), team.predict(views))
     assert loaded.classes_.dtype == team.classes_.dtype
-    for name in ("classes_", "temperature_", "center_"):
+    for name in ("classes_", "temperature_", "center_", "gains_"):
         assert np.array_equal(getattr(loaded, name), getattr(team, name))
     assert loaded.policy == team.policy
     assert np.array_equal(loaded.policy.graph.positions, team.policy.graph.positions)
     assert [type(model) for model in loaded.models_] == [type(model) for model in team.models_]
+
+
+def test_gains_come_back_and_are_one_in_a_folder_from_before_there_were_any(quick, tmp_path):
+    plain = quick.statistics([TABLE])
+    quick.pipeline_ = replace(quick.pipeline_, gain=[0.3])
+    quick.save(tmp_path / "t")
+    loaded = Team.load(tmp_path / "t")
+    assert loaded.gains_.tolist() == [0.3]
+    assert np.array_equal(loaded.statistics([TABLE]), quick.statistics([TABLE]))
+    assert not np.array_equal(loaded.statistics([TABLE]), plain)
+    forge(tmp_path / "t", at("learned", "gains_", ...))
+    old = Team.load(tmp_path / "t")
+    assert old.gains_.tolist() == [1]
+    assert np.array_equal(old.statistics([TABLE]), plain)
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -553,8 +568,8 @@ def test_a_policy_of_another_size(quick, tmp_path):
 
 
 def test_numbers_that_json_has_not(quick, tmp_path):
-    quick.center_ = np.array([math.inf])
-    assert_refused(quick, tmp_path, ModelError, "center_ holds NaN or infinity")
+    quick.classes_ = np.array([0.0, math.inf])
+    assert_refused(quick, tmp_path, ModelError, "classes_ holds NaN or infinity")
 
 
 def test_an_onnx_file_that_is_gone_or_not_alone(tmp_path):
@@ -598,7 +613,7 @@ def test_the_folder_has_the_usual_permissions(quick, tmp_path):
     assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
 
 
-@pytest.mark.parametrize("moment", ["os.replace", "os.fsync", "collegium.team_files.models.write"])
+@pytest.mark.parametrize("moment", ["os.replace", "os.fsync", "collegium._team_files.models.write"])
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_save_leaves_nothing(quick, tmp_path, monkeypatch, moment, problem):
     def fail(*args):
@@ -832,6 +847,9 @@ ARRAY = {"array": [1.0] * 5, "dtype": "<f8"}
         at("learned", "center_", {"array": [0.0] * 4, "dtype": "<f8"}),
         at("learned", "center_", {"array": [0.0] * 5, "dtype": "<f4"}),
         at("learned", "center_", {"array": [None] * 5, "dtype": "<f8"}),
+        at("learned", "gains_", {"array": [1.0] * 4, "dtype": "<f8"}),
+        at("learned", "gains_", {"array": [1] * 5, "dtype": "<i8"}),
+        at("learned", "temperature_", {"array": [1.0, 1.0, 1.0, 1.0, 0.0], "dtype": "<f8"}),
         at("learned", "classes_", ARRAY),
         at("learned", "n_features_in_", "x"),
         at("learned", "feature_names_in_", ARRAY),

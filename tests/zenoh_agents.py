@@ -59,7 +59,7 @@ def without_tls(place):
 
 
 class Process:
-    """An agent's process: what it does is said in lines, what happens to it comes back in lines."""
+    """An agent's process: commands go in as lines, events come back as lines."""
 
     def __init__(self, place, **options):
         told = json.dumps({"place": dataclasses.asdict(place), **options}, default=str)
@@ -73,43 +73,43 @@ class Process:
         )
         self.number, self.pid = place.number, self._child.pid
         self.events = []
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self):
         for line in self._child.stdout:
-            with self._news:
+            with self._changed:
                 self.events.append((time.monotonic(), json.loads(line)))
-                self._news.notify_all()
+                self._changed.notify_all()
 
     def tell(self, *command):
         self._child.stdin.write(json.dumps(command) + "\n")
         self._child.stdin.flush()
 
     def of_kind(self, kind):
-        with self._news:
+        with self._changed:
             return [event[1:] for _, event in self.events if event[0] == kind]
 
     def wait(self, *wanted, timeout=30.0, since=0):
         """When an event that begins so came, the first at or after `since` events; fails if none comes in time."""
         end = time.monotonic() + timeout
-        with self._news:
+        with self._changed:
             while True:
                 for when, event in self.events[since:]:
                     if event[: len(wanted)] == list(wanted):
                         return when
                 left = end - time.monotonic()
                 assert left > 0, f"agent {self.number} had no {wanted} within {timeout} s: {self.events}"
-                self._news.wait(left)
+                self._changed.wait(left)
 
     def wait_until(self, true, timeout=30.0):
         end = time.monotonic() + timeout
-        with self._news:
+        with self._changed:
             while not true():
                 left = end - time.monotonic()
                 assert left > 0, f"agent {self.number} after {timeout} s: {self.events[-5:]}"
-                self._news.wait(left)
+                self._changed.wait(left)
 
     def complaints(self):
         """What the process wrote to its standard error."""
@@ -165,7 +165,7 @@ def _main():
     import zenoh
 
     import collegium.live.transport.zenoh as module
-    from collegium.live.doors import Doorman
+    from collegium.live.peer_diagnosis import PeerDiagnosis
 
     printing = threading.Lock()
 
@@ -174,10 +174,12 @@ def _main():
             sys.stdout.write(json.dumps(event) + "\n")
             sys.stdout.flush()
 
-    if told.get("intruder"):  # software of somebody else: it checks nothing of its own
+    if told.get("intruder"):  # other software: it checks nothing of its own
         module.check = lambda *_: None
-    doorman = Doorman(place, lambda number, reason: happened("report", number, reason)) if told.get("doorman") else None
-    transport = module.ZenohTransport(place, doorman)
+    diagnosis = None
+    if told.get("diagnosis"):
+        diagnosis = PeerDiagnosis(place, lambda number, reason: happened("report", number, reason))
+    transport = module.ZenohTransport(place, diagnosis)
     if told.get("intruder"):
         transport._config["access_control"] = {"enabled": False}
     if told.get("shows_none"):
@@ -193,13 +195,13 @@ def _main():
             raise ValueError("this frame is not liked")
 
     def presence(number, there):
-        if doorman is not None:
-            (doorman.present if there else doorman.missing)(number)
+        if diagnosis is not None:
+            (diagnosis.present if there else diagnosis.missing)(number)
         happened("presence", number, there)
 
     counted = []
-    if doorman is not None:
-        doorman.start(overhear=bool(told.get("overhear")))
+    if diagnosis is not None:
+        diagnosis.start(read_log=bool(told.get("read_log")))
     transport.open(receive, presence)
     happened("open")
     for line in sys.stdin:
@@ -211,7 +213,7 @@ def _main():
         elif command == "put":
             transport._session.put(rest[0], rest[1], congestion_control=zenoh.CongestionControl.BLOCK, express=True)
         elif command == "bytes":
-            happened("bytes", transport.said_bytes, transport.heard_bytes)
+            happened("bytes", transport.sent_bytes, transport.received_bytes)
         elif command == "flood":  # so many frames of so many bytes, a pause after each: the longest call of all
             count, size, pause = rest
             longest = 0.0
@@ -229,8 +231,8 @@ def _main():
             transport.close()
             transport.say(b"after the end")
             transport.close()
-            if doorman is not None:
-                doorman.close()
+            if diagnosis is not None:
+                diagnosis.close()
             happened("closed", time.monotonic() - begun)
             return
 

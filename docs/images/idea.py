@@ -1,4 +1,4 @@
-"""Draw idea.png: a handwritten digit, nine agents with one patch each, and their errors while they talk.
+"""Draw idea.png: a handwritten digit, nine agents with one patch each, and their errors round by round.
 
 python docs/images/idea.py
 """
@@ -50,7 +50,7 @@ for k, (x, y) in enumerate(places):
     size = 0.27
     agents.imshow(patch, cmap="gray_r", vmin=0, vmax=16, extent=(x - size, x + size, y - size, y + size), zorder=2)
     agents.add_patch(plt.Rectangle((x - size, y - size), 2 * size, 2 * size, fill=False, color=BLUE, lw=1.5, zorder=3))
-agents.set(xlim=(-0.4, 2.4), ylim=(-0.4, 2.4), title="each says one number to its neighbours")
+agents.set(xlim=(-0.4, 2.4), ylim=(-0.4, 2.4), title="each sends one number to its neighbours")
 agents.axis("off")
 
 course.plot(percent, color=BLUE, alpha=0.35, linewidth=1)

@@ -1,4 +1,4 @@
-r"""What goes wrong with local statistics before the agents talk: noise, faults, adversaries, common disturbance.
+r"""What goes wrong with local statistics before the first round: noise, faults, adversaries, common disturbance.
 
 Every function takes clean scores of shape (n, K) and returns new ones. Sizes are relative: `eta` multiplies
 $\hat s$, the median over agents of each agent's sample standard deviation. [hu2026, App. H.3 and H.2]
@@ -115,9 +115,9 @@ def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int6
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         raise ScoreError(f"agents must be a list of agent numbers, or a mask over all of them; got {agents!r}")
     chosen = chosen.astype(np.int64)
-    strangers = chosen[(chosen < 0) | (chosen >= values.shape[1])]
-    if len(strangers):
-        raise ScoreError(f"there is no agent {strangers[0]}: agents are 0 to {values.shape[1] - 1}")
+    unknown = chosen[(chosen < 0) | (chosen >= values.shape[1])]
+    if len(unknown):
+        raise ScoreError(f"there is no agent {unknown[0]}: agents are 0 to {values.shape[1] - 1}")
     if len(np.unique(chosen)) < len(chosen):
         raise ScoreError(f"an agent can be corrupted only once, got {chosen.tolist()}")
     return values, chosen

@@ -1,4 +1,4 @@
-"""The errors Collegium raises for its users' mistakes: each message says what is wrong, where, and what to do."""
+"""The errors Collegium raises for its users' mistakes: each message names what is wrong, where, and what to do."""
 
 
 class CollegiumError(Exception):
@@ -50,16 +50,16 @@ class ModelError(CollegiumError, ValueError):
 
 
 class LiveError(CollegiumError, RuntimeError):
-    """A live network that cannot be set up, joined or asked."""
+    """A live network that cannot be set up, joined or reached."""
 
 
 def brief(problem: object) -> str:
-    """Another library's words in one line, and not too many of them.
+    """Another library's message in one line, cut to 300 characters.
 
     >>> brief(ValueError("bad\\n   input")), brief(KeyError("weights"))
     ('bad input', "KeyError: 'weights'")
     """
-    words = " ".join(str(problem).removeprefix("[ONNXRuntimeError] : ").split())
-    if isinstance(problem, KeyError) or not words:  # says little without its name
-        words = f"{type(problem).__name__}: {words}".removesuffix(": ")
-    return words if len(words) <= 300 else f"{words[:300]} …"
+    text = " ".join(str(problem).removeprefix("[ONNXRuntimeError] : ").split())
+    if isinstance(problem, KeyError) or not text:  # says little without its name
+        text = f"{type(problem).__name__}: {text}".removesuffix(": ")
+    return text if len(text) <= 300 else f"{text[:300]} …"

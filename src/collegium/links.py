@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.arguments import real_number, whole_number
-from collegium._util.randomness import U32, U64, item_keys, mix64, uniform_words
+from collegium._util.randomness import U32, U64, item_keys, mix64, mix64_array, uniform_words
 from collegium.errors import RuleError
 
 Mask = NDArray[np.bool_]
@@ -128,7 +128,7 @@ class _Keys:
     def of(self, seed: int, ids: U64) -> tuple[U32, U32]:
         last_ids, last_seed, keys = self._last
         if last_ids is not ids or last_seed != seed:
-            keys = item_keys(np.array([mix64(seed ^ _STREAM)], np.uint64), ids)
+            keys = keys_of(seed, ids)
             if not ids.flags.writeable:
                 self._last = ids, seed, keys
         found: tuple[U32, U32] = keys
@@ -139,6 +139,18 @@ _STREAM = 0x4C494E4B53  # apart from the draws of rules with the same seed
 _KEYS = _Keys()
 
 
+def keys_of(seed: int, ids: U64) -> tuple[U32, U32]:
+    """Two hash words per item."""
+    return item_keys(np.array([mix64(seed ^ _STREAM)], np.uint64), ids)
+
+
+def salts_of(senders: NDArray[np.int64], receivers: NDArray[np.int64], t: int) -> tuple[U32, U32]:
+    """Two hash words per link in a round."""
+    of_senders = mix64_array(np.uint64(mix64(t)) ^ mix64_array(senders.astype(np.uint64)))
+    salts = mix64_array(of_senders ^ mix64_array(receivers.astype(np.uint64)))
+    return (salts >> np.uint64(32)).astype(np.uint32), salts.astype(np.uint32)
+
+
 def _words(seed: int, sender: int, receiver: int, t: int, ids: U64) -> U32:
     """32 random bits for every item's message over a link in a round."""
     return uniform_words(_KEYS.of(seed, ids), _salts(sender, receiver, t))
@@ -146,5 +158,4 @@ def _words(seed: int, sender: int, receiver: int, t: int, ids: U64) -> U32:
 
 @lru_cache(1 << 16)
 def _salts(sender: int, receiver: int, t: int) -> tuple[U32, U32]:
-    salt = mix64(mix64(mix64(t) ^ mix64(sender)) ^ mix64(receiver))
-    return np.array([salt >> 32], np.uint32), np.array([salt & 0xFFFFFFFF], np.uint32)
+    return salts_of(np.array([sender]), np.array([receiver]), t)

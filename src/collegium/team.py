@@ -19,12 +19,12 @@ from collegium._util.arguments import real_number
 from collegium._util.labels import to_signs
 from collegium._util.randomness import Seed
 from collegium._util.views import Views, gather, rows, table
+from collegium.agents._seeding import descend, seed_sequence, seeded
+from collegium.agents._splitting import split
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model
-from collegium.agents.calibration import temperatures, uncentred
 from collegium.agents.independent import Task, checked_scores, fit_side_by_side
-from collegium.agents.seeding import descend, seed_sequence, seeded
-from collegium.agents.splitting import split
+from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
@@ -42,7 +42,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
     agent sees the columns that `columns`, one selector per agent, picks.
 
-    If anybody needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
+    If any agent needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
     part `validation` of the items out of their training. Scores are divided by the temperature, squeezed by tanh(f/2)
     if `bounded`, and lose the mean of the training scores if `center`.
 
@@ -172,16 +172,31 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             elif list(known) != list(agreed):
                 raise ModelError(
                     f"agent {name!r} knows the classes {np.asarray(known).tolist()}, while {who} {agreed.tolist()}: "
-                    "the second is +1, so they would talk of different things. Fit them on the same two labels."
+                    "the second is +1, so their scores would mean different things. Fit them on the same two labels."
                 )
         return np.array([-1, 1]) if agreed is None else agreed
 
     def _settle(self, models: list[Model], train: Doubles, val: Doubles, y_val: NDArray[np.int8]) -> None:
         self.models_ = models
-        self.temperature_ = temperatures(val, y_val) if self.calibrate else np.ones(len(models))
-        ready = uncentred(train, self.temperature_, self.bounded)
-        self.center_ = ready.mean(axis=0) if self.center else np.zeros(len(models))
+        self.pipeline_ = ScorePipeline.fit(
+            train, val, y_val, center=self.center, calibrate=self.calibrate, bounded=self.bounded
+        )
         self.prepared_ = self.center, self.calibrate, self.bounded
+
+    @property
+    def temperature_(self) -> Doubles:
+        """What each agent's scores are divided by, shape (K,); ones without `calibrate`."""
+        return self.pipeline_.temperature
+
+    @property
+    def center_(self) -> Doubles:
+        """What each agent's scores lose after that, shape (K,); zeros without `center`."""
+        return self.pipeline_.center
+
+    @property
+    def gains_(self) -> Doubles:
+        """What they are multiplied by at last, shape (K,); ones unless tuned."""
+        return self.pipeline_.gain
 
     # Deciding
 
@@ -196,7 +211,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     def run(
         self, X: Views, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
     ) -> Run:
-        """Let the agents talk about these items; `run.missing` says which views were not there."""
+        """Run the agents on these items; `run.missing` has the views that were not there."""
         statistics, missing = self._start(X)
         run = collaborate(statistics, self.policy, self.rounds, self.rule, rng=rng, items=items, record=record)
         return replace(run, missing=missing) if missing.any() else run
@@ -252,7 +267,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         run = self.run(self._complete(X) if self.columns is None else X)
         c = run.statistics[0]
         if beta is None and self.bounded:
-            beta = 1.0
+            beta = float(np.abs(self.gains_).max())
         # Rounding is as coarse as the quantiser's bound, whatever the scores.
         coarseness = rule.bound / (2 if self.center else 1) if isinstance(rule, Quantised) else 0.0
         classes = tuple(self.classes_[::-1])
@@ -265,7 +280,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted team to a new folder, without pickle; see `Team.load`."""
-        from collegium.team_files import save
+        from collegium._team_files import save
 
         self._fitted()
         save(self, Path(folder))
@@ -279,7 +294,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         `modules` gives, by agent's name, the PyTorch modules that are the user's own: a saved team holds no code.
         `trusted` names types in scikit-learn models that skops does not vouch for.
         """
-        from collegium.team_files import load
+        from collegium._team_files import load
 
         return load(Path(folder), modules, trusted)
 
@@ -322,8 +337,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         models = self._fitted()
         self._unchanged()
         views, missing = self._gather(X)
-        ready = uncentred(self._score(models, views, missing), self.temperature_, self.bounded) - self.center_
-        return np.where(missing, 0.0, ready), missing
+        return self.pipeline_(self._score(models, views, missing)), missing
 
     def _gather(self, X: Views, reset: bool = False) -> tuple[list[Any], NDArray[np.bool_]]:
         """The views and what is missing; of a table, also whether it has the columns that `fit` saw."""

@@ -133,7 +133,7 @@ def test_no_items():
 LISTS = {
     "too few": ([TABLE], "a list of 2 arrays, one per agent; got 1"),
     "too many": ([TABLE] * 3, "a list of 2 arrays, one per agent; got 3"),
-    "one table": (TABLE, r"for one table, tell Team\(columns=…\) who sees what. Got ndarray"),
+    "one table": (TABLE, r"for one table, give Team\(columns=…\). Got ndarray"),
     "one frame": (FRAME, r"Team\(columns=…\).* Got DataFrame"),
     "a text": ("ab", r"a list of 2 arrays.* Got str"),
     "nothing": (None, r"a list of 2 arrays.* Got NoneType"),

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from collegium.agents.calibration import HOTTEST, bounded, temperature, temperatures, uncentred
+from collegium.agents.calibration import HOTTEST, temperature, temperatures
 from collegium.errors import CollegiumError
 
 
@@ -138,17 +138,3 @@ def test_one_temperature_per_agent():
 def test_scores_that_have_no_temperature(scores, y):
     with pytest.raises(CollegiumError, match=r"\w+ \w+ \w+"):
         temperature(scores, y)
-
-
-@given(st.floats(-700, 700))
-def test_bounded_scores_are_the_posterior_stretched(f):
-    assert bounded(np.array([f]))[0] == pytest.approx(2 * expit(f) - 1, abs=4 * np.finfo(float).eps)
-    assert abs(bounded(np.array([f]))[0]) <= 1
-
-
-def test_first_the_temperature_then_the_bound():
-    scores, T = np.array([[1.0, -4.0], [0.0, 2.0]]), np.array([2.0, 4.0])
-    assert uncentred(scores, None, False).tolist() == scores.tolist()
-    assert uncentred(scores, T, False).tolist() == [[0.5, -1.0], [0.0, 0.5]]
-    assert uncentred(scores, None, True) == pytest.approx(np.tanh([[0.5, -2.0], [0.0, 1.0]]))
-    assert uncentred(scores, T, True) == pytest.approx(np.tanh([[0.25, -0.5], [0.0, 0.25]]))

@@ -136,7 +136,7 @@ def test_the_wanted_output_is_found_or_named(tmp_path):
     expected = LOGITS[:, 1] - LOGITS[:, 0]
     both = {"first": real, "second": real, "label": whole}
     path = write(tmp_path, nodes, constants={"w": WEIGHT}, outputs=both)
-    with pytest.raises(ModelError, match=r"has the outputs first, second, label: say which with output="):
+    with pytest.raises(ModelError, match=r"has the outputs first, second, label: name one with output="):
         OnnxModel(path).scores(VIEW)
     with pytest.raises(ModelError, match="has no output 'third'; its outputs are first, second, label"):
         OnnxModel(path, output="third").scores(VIEW)

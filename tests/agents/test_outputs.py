@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium.agents.outputs import log_odds, numbers, probabilities_to_scores, to_scores
+from collegium.agents._outputs import log_odds, numbers, probabilities_to_scores, to_scores
 from collegium.errors import ModelError
 
 

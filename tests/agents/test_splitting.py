@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from collegium.agents.splitting import balanced, split
+from collegium.agents._splitting import balanced, split
 from collegium.errors import DataError, LabelError
 
 

@@ -52,7 +52,7 @@ def test_followed_items_are_as_they_are_said_to_be():
     for i, why in chosen:
         before, after = ((run.statistics[t, i] * test.y[i] <= 0).sum() for t in (0, -1))
         assert f"{before} of 9" in why
-        assert (after == 0) != why.startswith("Talking does not always help")
+        assert (after == 0) != why.startswith("Messages do not always help")
 
 
 def test_places_that_cannot_be_written_are_refused_before_the_work(cli, tmp_path):

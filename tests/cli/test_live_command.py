@@ -14,7 +14,7 @@ import pytest
 
 from collegium import policy, topology
 from collegium.live import launcher
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 
 
 @pytest.mark.live
@@ -97,7 +97,7 @@ def test_a_copied_folder_does_not_end_the_agents_of_the_first(cli, tmp_path):
 
 @pytest.mark.live
 def test_up_twice_at_once_starts_everybody_once(tmp_path):
-    create(tmp_path / "net", policy.uniform(topology.ring(3)), None, Wishes(port=0, http_port=0, tls=False))
+    create(tmp_path / "net", policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
     try:
         with ThreadPoolExecutor(2) as pool:
             both = list(pool.map(lambda _: launcher.up(tmp_path / "net", 60), range(2)))

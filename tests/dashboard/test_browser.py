@@ -80,7 +80,7 @@ def test_it_opens_and_plays(page, scores, y):
     end(page)
     expect(page, run, i)
     assert page.inner_text("#round-name") == "round 20 of 20"
-    assert page.inner_text("#verdict") == "9 of 9 say 8 · all settled · it is 8 ✓"
+    assert page.inner_text("#verdict") == "9 of 9 decide 8 · all settled · it is 8 ✓"
     errors = run.errors(y, (1, -1)).mean(axis=1)
     shown = effects(page)
     assert shown["Error alone"] == f"{100 * errors[0]:.2f} %"
@@ -227,7 +227,7 @@ def test_what_if(page, scores, y):
     given, rounds, seed = corruption.noise(scores, [0, 4], 2, 11), 9, 11
     rule = protocol.Quantised(protocol.DeGroot(), 2, float(np.abs(given).max()))
     check()
-    page.click("#next")  # wishes stay with the next item
+    page.click("#next")  # changes stay with the next item
     i += 1
     until(page, f"document.querySelector('#item').value == {i}")
     check()
@@ -238,7 +238,7 @@ def test_what_if(page, scores, y):
     assert page.is_disabled("#reset")
 
 
-def test_an_impossible_wish_is_answered_by_a_sentence(page, opened):
+def test_an_impossible_change_is_answered_by_a_sentence(page, opened):
     page.select_option("[name=rule]", "social-learning")
     page.select_option("[name=bits]", "1")
     page.wait_for_selector("#mistake:not([hidden])")
@@ -277,7 +277,7 @@ def test_by_keyboard_alone(page, scores):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page, collaborate(scores, GRID), opening(scores), 2)
-    assert "says" in page.locator("#nodes .agent").first.get_attribute("aria-label")
+    until(page, "document.querySelector('#nodes .agent').getAttribute('aria-label')?.includes('statistic')")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     expect(page, collaborate(scores, GRID), opening(scores), 3)
@@ -338,7 +338,7 @@ def test_the_end_of_the_dashboard_is_told(opened, tmp_path):
         until(page, "document.querySelector('#item-name').textContent === 'x'")
         end(page)
         expect(page, collaborate([[1, -0.5, 0.25]], policy.uniform(topology.path(3))), 0)
-        assert page.inner_text("#verdict") == "3 of 3 say yes · all settled · it is yes ✓"
+        assert page.inner_text("#verdict") == "3 of 3 decide yes · all settled · it is yes ✓"
         assert page.locator("#nodes .frame").first.get_attribute("visibility") == "hidden"
     until(page, "document.querySelector('#source').textContent === 'Connection lost'")
     assert [problem for problem in opened.problems if "ERR_" not in problem] == []
@@ -403,7 +403,7 @@ def test_seven_tabs(browser, digits):
         context.close()
 
 
-def test_a_lost_wish_is_asked_for_again(page, opened):
+def test_a_lost_request_is_retried(page, opened):
     page.context.set_offline(True)
     page.select_option("[name=topology]", "star")
     page.wait_for_selector("#mistake:not([hidden])")

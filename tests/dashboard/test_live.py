@@ -1,4 +1,4 @@
-"""A real network of processes, watched: what agents say is what is shown, and watching harms nobody."""
+"""A real network of processes, watched: what agents report is shown, and watching does no harm."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from collegium import policy, topology
 from collegium.dashboard.live import Live
 from collegium.live.client import Client
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
@@ -27,26 +27,28 @@ def neighbour(number, state, reason="", rejected=0):
     return {"number": number, "state": state, "reason": reason, "rejected_frames": rejected}
 
 
-def said(name, *neighbours, rounds=0):
-    """What an agent answers as its status, as far as the dashboard reads it."""
+def report(name, *neighbours, rounds=0):
+    """An agent's status, as far as the dashboard reads it."""
     return {
-        "name": name, "neighbours": list(neighbours), "strangers": {"a stranger was here": 1}, "why_not": None,
-        "rounds_done": rounds, "bytes": {"said": 10 * rounds, "heard": 7}, "latency_ms": {"p50": 1.0, "p99": 2.5},
-        "items": {"in_hand": 1, "done": 3},
+        "name": name, "neighbours": list(neighbours), "refused_peers": {"a peer was refused": 1},
+        "not_ready_reason": None, "rounds_done": rounds, "bytes": {"sent": 10 * rounds, "received": 7},
+        "latency_ms": {"p50": 1.0, "p99": 2.5}, "items": {"pending": 1, "done": 3},
     }  # fmt: skip
 
 
-def test_how_agents_are_is_what_their_neighbours_say(tmp_path):
+def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
     """The worst of it, with the reason; rates are means over the last moments."""
-    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
     feed = Live(tmp_path / "net")
     try:
-        assert {one.state for one in feed.snapshot().health} == {"not asked yet"}
-        feed._hear(0, said("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5)), [], 10.0)
-        feed._hear(2, said("agent-2", neighbour(1, "up"), neighbour(3, "silent", "has left")), [], 10.0)
-        feed._hear(
+        assert {one.state for one in feed.snapshot().health} == {"not polled yet"}
+        feed._record(
+            0, report("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5)), [], 10.0
+        )
+        feed._record(2, report("agent-2", neighbour(1, "up"), neighbour(3, "down", "has left")), [], 10.0)
+        feed._record(
             0,
-            said("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5), rounds=100),
+            report("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5), rounds=100),
             [],
             12.0,
         )
@@ -54,8 +56,8 @@ def test_how_agents_are_is_what_their_neighbours_say(tmp_path):
         assert [one.state for one in health] == ["up", "late", "up", "refused"]
         assert health[3].why == "agent-0: another network"
         assert (health[0].rejected, health[0].rounds_per_second, health[0].bytes_per_second) == (5, 50.0, 500.0)
-        assert feed.snapshot().notes == ["a stranger was here"]
-        feed._hear(0, said("agent-0", rounds=3), [], 13.0)  # started again: no rate yet
+        assert feed.snapshot().notes == ["a peer was refused"]
+        feed._record(0, report("agent-0", rounds=3), [], 13.0)  # started again: no rate yet
         assert feed.snapshot().health[0].rounds_per_second is None
     finally:
         feed.close()
@@ -66,13 +68,13 @@ def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
     from collegium.dashboard.views import Views
     from helpers import tiny_images
 
-    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
     feed = Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
     try:
         ids = [f"{1:016x}", f"{4:016x}", "0f60" + "7" * 12]
         for k in range(4):
-            told = [{"identity": id, "age_ms": 1.0, "score": 0.5, "trace": [0.5]} for id in ids]
-            feed._hear(k, said(f"agent-{k}"), told, 10.0)
+            recent = [{"identity": id, "age_ms": 1.0, "score": 0.5, "trace": [0.5]} for id in ids]
+            feed._record(k, report(f"agent-{k}"), recent, 10.0)
         world, i = feed.world(ids[2])
         truth = feed.views.dataset.y
         assert dict(zip(world.names, world.y, strict=True)) == {1: truth[1], 4: truth[4], int(ids[2], 16): 0}
@@ -92,8 +94,8 @@ class _Refuses(BaseHTTPRequestHandler):
         pass
 
 
-def test_who_has_another_token_is_refused_not_met_with_silence(tmp_path, monkeypatch):
-    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+def test_an_agent_that_refuses_the_token_is_refused_and_not_down(tmp_path, monkeypatch):
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
     with HTTPServer(("127.0.0.1", 0), _Refuses) as port:
         threading.Thread(target=port.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{port.server_port}"
@@ -112,13 +114,13 @@ def test_who_has_another_token_is_refused_not_met_with_silence(tmp_path, monkeyp
 
 @pytest.mark.browser
 def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
-    create(tmp_path / "net", RING, None, Wishes(port=0, http_port=0))
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
     with running("--live", tmp_path / "net") as dashboard:
         page = opened(dashboard.url, shows="#notes li")
-        until(page, "document.querySelectorAll('.state.silent').length === 4")
+        until(page, "document.querySelectorAll('.state.down').length === 4")
         assert page.locator("#nodes .agent.absent").count() == 4
         assert set(page.locator("#health tbody td.number").all_inner_texts()) == {"–"}
-        assert page.inner_text("#rule") == "DeGroot averaging · no item yet"
+        assert page.inner_text("#rule") == "degroot · no item yet"
         page.click("#play")  # nothing to play, and nothing goes wrong
         page.click("#next")
         page.select_option("[name=topology]", "star")
@@ -133,7 +135,7 @@ def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
 
 
 def to_the_end(page):
-    """Show the last round: the page goes as far as it has heard, and may hear of the last rounds after the others."""
+    """Show the last round: the page goes as far as the rounds it has received, which may lack the last ones."""
     end = time.monotonic() + 20
     while page.inner_text("#round-name") != "round 8 of 8":
         assert time.monotonic() < end, page.inner_text("#round-name")
@@ -171,8 +173,8 @@ def test_a_live_network(opened, tmp_path):
         given = wanted
         decided = "[...document.querySelectorAll('#health tbody td:last-child')].map(c => c.textContent).join()"
         until(page, f"{decided} === argument", "12,12,12,12")
-        said = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
-        assert float(said) == pytest.approx(status(network[0])["bytes"]["said"] / 1e3, rel=0.2)
+        sent = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
+        assert float(sent) == pytest.approx(status(network[0])["bytes"]["sent"] / 1e3, rel=0.2)
         # What if: the same local statistics over another network.
         page.select_option("[name=topology]", "star")
         star = collaborate(scores[i : i + 1], policy.uniform(topology.star(4)), 8)
@@ -194,8 +196,8 @@ def test_a_live_network(opened, tmp_path):
         # One dies: it is shown so, with the reason, and the others go on.
         os.kill(int(network[2].pid or 0), signal.SIGKILL)
         states = "[...document.querySelectorAll('#health tbody td:nth-child(2)')].map(c => c.textContent).join()"
-        until(page, f"{states} === argument", "● up,● up,○ silent,● up")
-        until(page, "document.querySelector('#notes').textContent.includes('agent-2 is silent')")
+        until(page, f"{states} === argument", "● up,● up,○ down,● up")
+        until(page, "document.querySelector('#notes').textContent.includes('agent-2 is down')")
         ask_all(network, scores[:1] + 1, names=[99], who=[0, 1, 3])
         page.check("#follow")
         page.click("#play")
@@ -205,5 +207,5 @@ def test_a_live_network(opened, tmp_path):
         dashboard.die()
         until(page, "document.querySelector('#source').textContent === 'Connection lost'")
         page.close()
-        ask_all(network, scores[:1] + 2, names=[100], who=[0, 1, 3])  # nobody minds
+        ask_all(network, scores[:1] + 2, names=[100], who=[0, 1, 3])  # the network goes on
         opened.problems.clear()  # the connection that was cut

@@ -8,7 +8,7 @@ import pytest
 from collegium import corruption, policy, protocol, topology
 from collegium.dashboard import what_if
 from collegium.dashboard.sources import Recorded, opening
-from collegium.dashboard.what_if import Wishes, World
+from collegium.dashboard.what_if import Changes, World
 from collegium.errors import CollegiumError, DataError, RuleError, ScoreError
 from collegium.network import collaborate
 from helpers import RULES
@@ -80,23 +80,23 @@ BOUND = float(np.abs(SCORES).max())
 
 
 @pytest.mark.parametrize(
-    ("wishes", "built", "rule", "scores"),
+    ("changes", "built", "rule", "scores"),
     [
-        (Wishes("star"), policy.uniform(topology.star(K)), DEGROOT, SCORES),
-        (Wishes("grid 2×3", "metropolis"), policy.metropolis(topology.grid(2, 3)), DEGROOT, SCORES),
-        (Wishes(weights="laplacian"), policy.laplacian(topology.ring(K)), DEGROOT, SCORES),
-        (Wishes(rule="delta-trigger", threshold=0.3), RING, protocol.DeltaTrigger(0.3), SCORES),
-        (Wishes(rule="label-stability", confidence=0.2), RING, protocol.LabelStability(2, 0.2), SCORES),
-        (Wishes(rule="social-learning"), RING, protocol.SocialLearning(), SCORES),
-        (Wishes(bits=3), RING, protocol.Quantised(DEGROOT, 3, BOUND), SCORES),
-        (Wishes(fault="stuck", faulty=[1, 4]), RING, DEGROOT, corruption.stuck(SCORES, [1, 4])),
-        (Wishes(fault="sign-flip", strength=3, faulty=[2]), RING, DEGROOT, corruption.sign_flip(SCORES, [2], 3)),
-        (Wishes(fault="noise", strength=2, faulty=[0]), RING, DEGROOT, corruption.noise(SCORES, [0], 2, 5)),
+        (Changes("star"), policy.uniform(topology.star(K)), DEGROOT, SCORES),
+        (Changes("grid 2×3", "metropolis"), policy.metropolis(topology.grid(2, 3)), DEGROOT, SCORES),
+        (Changes(weights="laplacian"), policy.laplacian(topology.ring(K)), DEGROOT, SCORES),
+        (Changes(rule="delta-trigger", threshold=0.3), RING, protocol.DeltaTrigger(0.3), SCORES),
+        (Changes(rule="label-stability", confidence=0.2), RING, protocol.LabelStability(2, 0.2), SCORES),
+        (Changes(rule="social-learning"), RING, protocol.SocialLearning(), SCORES),
+        (Changes(bits=3), RING, protocol.Quantised(DEGROOT, 3, BOUND), SCORES),
+        (Changes(fault="stuck", faulty=[1, 4]), RING, DEGROOT, corruption.stuck(SCORES, [1, 4])),
+        (Changes(fault="sign-flip", strength=3, faulty=[2]), RING, DEGROOT, corruption.sign_flip(SCORES, [2], 3)),
+        (Changes(fault="noise", strength=2, faulty=[0]), RING, DEGROOT, corruption.noise(SCORES, [0], 2, 5)),
     ],
     ids=["star", "grid", "laplacian", "delta", "stability", "social", "bits", "stuck", "flip", "noise"],
 )
-def test_a_wish_is_what_is_run(wishes, built, rule, scores):
-    world = what_if.changed(GIVEN, wishes)
+def test_a_wish_is_what_is_run(changes, built, rule, scores):
+    world = what_if.changed(GIVEN, changes)
     run = collaborate(scores, built, 12, rule, 5)
     found = what_if.averages(world, BEFORE)
     assert found.errors[1:] == run.errors(Y, (1, -1)).mean(axis=1)[1:].tolist()
@@ -107,7 +107,7 @@ def test_a_wish_is_what_is_run(wishes, built, rule, scores):
 
 
 def test_rounds_and_seed_are_wishes_too():
-    world = what_if.changed(GIVEN, Wishes(rounds=30, seed=8, bits=2))
+    world = what_if.changed(GIVEN, Changes(rounds=30, seed=8, bits=2))
     rule = protocol.Quantised(protocol.DeGroot(), 2, float(np.abs(SCORES).max()))
     np.testing.assert_array_equal(
         what_if.item(world, 2).statistics, collaborate(SCORES, GIVEN.policy, 30, rule, 8).statistics[:, 2]
@@ -115,30 +115,30 @@ def test_rounds_and_seed_are_wishes_too():
 
 
 def test_bits_of_a_rule_that_falls_silent_are_those_of_each_budget():
-    world = what_if.changed(GIVEN, Wishes(rule="label-stability", patience=1, confidence=0.1))
+    world = what_if.changed(GIVEN, Changes(rule="label-stability", patience=1, confidence=0.1))
     for t, bits in what_if.averages(world, BEFORE).bits:
         assert bits == collaborate(SCORES, GIVEN.policy, t, world.rule, 5).bits.mean()
 
 
 def test_a_bound_that_was_given_stays_if_it_is_wide_enough():
     given = World(GIVEN.policy, SCORES, 12, protocol.Quantised(protocol.DeGroot(), 8, 50.0))
-    assert what_if.changed(given, Wishes(bits=4)).rule == protocol.Quantised(protocol.DeGroot(), 4, 50.0)
-    assert what_if.changed(given, Wishes(bits=64)).rule == protocol.DeGroot()
-    assert what_if.changed(given, Wishes()).rule == given.rule
+    assert what_if.changed(given, Changes(bits=4)).rule == protocol.Quantised(protocol.DeGroot(), 4, 50.0)
+    assert what_if.changed(given, Changes(bits=64)).rule == protocol.DeGroot()
+    assert what_if.changed(given, Changes()).rule == given.rule
 
 
 @pytest.mark.parametrize(
-    ("wishes", "sentence"),
+    ("changes", "sentence"),
     [
-        (Wishes(topology="spiral"), "no topology 'spiral'"),
-        (Wishes(fault="stuck", faulty=[9]), "no agent 9"),
-        (Wishes(rule="delta-trigger", threshold=-1), "threshold"),
-        (Wishes(rule="social-learning", bits=1, rounds=200), "too few"),
+        (Changes(topology="spiral"), "no topology 'spiral'"),
+        (Changes(fault="stuck", faulty=[9]), "no agent 9"),
+        (Changes(rule="delta-trigger", threshold=-1), "threshold"),
+        (Changes(rule="social-learning", bits=1, rounds=200), "too few"),
     ],
 )
-def test_impossible_wishes_are_answered_by_a_sentence(wishes, sentence):
+def test_impossible_wishes_are_answered_by_a_sentence(changes, sentence):
     with pytest.raises(CollegiumError, match=sentence):
-        what_if.changed(GIVEN, wishes)
+        what_if.changed(GIVEN, changes)
 
 
 def test_sizes_are_limited():

@@ -4,7 +4,7 @@ import tarfile
 import numpy as np
 import pytest
 
-from collegium.data.archive import unpack
+from collegium.data._archive import unpack
 from collegium.errors import DataError, InputFileError
 from tiny_data import tar_gz
 

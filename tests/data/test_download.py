@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from collegium.data.download import FRUITLESS, Remote, download
+from collegium.data._download import FRUITLESS, Remote, download
 from collegium.errors import DataError, InputFileError
 from serving import Answer, serve
 

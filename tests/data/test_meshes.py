@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from collegium.data.meshes import Mesh, prepare, read_off, to_unit_sphere, weld
+from collegium.data._meshes import Mesh, prepare, read_off, to_unit_sphere, weld
 from collegium.errors import InputFileError
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n2 0 0\n0 2 0\n0 0 2\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"

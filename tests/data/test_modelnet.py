@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from collegium import data
-from collegium.data import cache
+from collegium.data import _cache
 from collegium.errors import DataError, InputFileError
 from tiny_data import real_data, write_png, write_views
 
@@ -74,7 +74,7 @@ def test_the_second_time_nothing_is_decoded(views, decoded, tmp_path):
     np.testing.assert_array_equal(first.views[3], second.views[3])
     with pytest.raises(ValueError, match="read-only"):
         second.views[0][0] = 0
-    assert not list((tmp_path / "cache").glob("*.tmp"))
+    assert {file.suffix for file in (tmp_path / "cache").iterdir()} == {".npy"}
 
 
 @pytest.mark.parametrize("change", ["background", "content", "time", "object"])
@@ -103,7 +103,7 @@ def test_a_damaged_cache_is_made_again(views, decoded, tmp_path, harm):
         file.unlink()
         others = {"shape": cube[:, 1:], "type": cube.astype(np.int8), "order": np.asfortranarray(cube)}
         if harm in others:
-            cache.keep(file, others[harm])
+            _cache.keep(file, others[harm])
         else:
             flipped = bytearray(content)
             flipped[-100] ^= 1
@@ -146,11 +146,11 @@ def test_an_interruption_leaves_nothing_behind(views, tmp_path, monkeypatch):
 
 def test_what_a_killed_run_left_in_the_cache_is_swept_away(views, tmp_path):
     (tmp_path / "cache").mkdir()
-    for name, age in (("old.tmp", 7200), ("new.tmp", 0)):
+    for name, age in ((".old.part", 7200), (".new.part", 0)):
         (tmp_path / "cache" / name).touch()
         os.utime(tmp_path / "cache" / name, (time.time() - age,) * 2)
     load(views)
-    assert [file.name for file in (tmp_path / "cache").glob("*.tmp")] == ["new.tmp"]  # somebody may be writing it
+    assert [file.name for file in (tmp_path / "cache").glob("*.part")] == [".new.part"]  # somebody may be writing it
 
 
 def test_what_file_managers_leave_is_passed_over(views):

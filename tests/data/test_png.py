@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from collegium.data.png import composite, read_grey
+from collegium.data._png import composite, read_grey
 from collegium.errors import InputFileError
 from tiny_data import write_png
 

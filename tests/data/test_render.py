@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from collegium.data import render as rendering
-from collegium.data.png import read_grey
+from collegium.data._png import read_grey
 from collegium.data.render import Settings, plan, render
 from collegium.errors import BackendError, DataError, InputFileError
 from fake_blender import broken_blender, fake_blender

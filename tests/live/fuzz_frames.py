@@ -147,12 +147,12 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
     def check(one: Any) -> None:
         table = one._table
         state, used = table.state, np.flatnonzero(table.state != FREE)
-        in_hand = (state == VIEWLESS) | (state == TALKING)
-        assert table.active == in_hand.sum(), "items in hand miscounted"
-        assert sorted(table._free) == np.flatnonzero(~in_hand).tolist(), "a row twice free, or lost"
+        pending = (state == VIEWLESS) | (state == TALKING)
+        assert table.active == pending.sum(), "pending items miscounted"
+        assert sorted(table._free) == np.flatnonzero(~pending).tolist(), "a row twice free, or lost"
         assert table._rows == dict(zip(table.id[used].tolist(), used.tolist(), strict=True)), "a row of two items"
-        assert one._mine == (in_hand & (table.view == VIEW)).sum(), "own items miscounted"
-        assert set(one._tickets) <= set(np.flatnonzero(in_hand).tolist()), "somebody waits for what is decided"
+        assert one._mine == (pending & (table.view == VIEW)).sum(), "own items miscounted"
+        assert set(one._tickets) <= set(np.flatnonzero(pending).tolist()), "a ticket waits for what is decided"
         assert not one._touched
         assert ((table.first[used] >= 1) & (table.first[used] <= table.round[used]) & (table.round[used] <= T)).all()
         for row in used.tolist():

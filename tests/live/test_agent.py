@@ -128,7 +128,7 @@ def test_links_slower_than_the_first_question_are_known_after_it() -> None:
         asked = []
         for name in ("first", "second"):
             decide(agents, np.ones((1, 4)), [name])
-            asked.append(sum(agent.status()["asked"] for agent in agents))
+            asked.append(sum(agent.status()["re_requested"] for agent in agents))
     assert asked[1] - asked[0] < asked[0] / 2  # a pause of a busy machine may cost a few
 
 
@@ -239,10 +239,10 @@ def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
         futures = [agent.submit(["y"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
         assert time.monotonic() - begun < waited / 2  # known by now: nobody waits
-        assert agents[0].status()["neighbours"][1]["state"] == "silent"
+        assert agents[0].status()["neighbours"][1]["state"] == "down"
         deaf.clear()
         futures = [agents[2].submit(["z"], np.array([1.0]))]
-        while any(agent.status()["neighbours"][1]["state"] == "silent" for agent in agents[:2]):
+        while any(agent.status()["neighbours"][1]["state"] == "down" for agent in agents[:2]):
             time.sleep(0.01)
         futures += [agent.submit(["z"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == [] for future in futures)
@@ -250,7 +250,7 @@ def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
 
 def test_more_than_it_can_hold_is_refused_with_a_time_to_come_again() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=4, limits=Limits(in_hand=10)) as agents:
+    with in_memory(over, rounds=4, limits=Limits(pending=10)) as agents:
         first = agents[0].submit(list(range(10)), np.zeros(10))
         with pytest.raises(Busy) as refusal:
             agents[0].submit([99], np.zeros(1))
@@ -267,7 +267,7 @@ def test_more_than_it_can_hold_is_refused_with_a_time_to_come_again() -> None:
 
 def test_rows_are_used_again_and_old_items_forgotten() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+    with in_memory(over, rounds=2, limits=Limits(memory=1, pending=32)) as agents:  # 64 rows
         for start in range(0, 320, 32):
             names = list(range(start, start + 32))
             scores = np.random.default_rng(start).normal(size=(32, 3))
@@ -354,10 +354,10 @@ def test_a_transport_that_gives_frames_within_say_is_found_out() -> None:
 
 def test_neighbours_never_take_all_the_room() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=20)) as agents:  # 64 rows
+    with in_memory(over, rounds=2, limits=Limits(memory=1, pending=20)) as agents:  # 64 rows
         news = Frame(Kind.NEWS, 1, 1, 0, np.arange(1000, 1200, dtype=np.uint64), 200)
         agents[0].receive(1, encode(news, agents[0]._dialect))
-        assert agents[0].status()["items"]["in_hand"] == 44
+        assert agents[0].status()["items"]["pending"] == 44
         assert not agents[0].submit(list(range(20)), np.zeros(20)).done()
 
 
@@ -370,7 +370,7 @@ def test_a_future_that_was_cancelled_does_not_keep_the_agent_from_stopping() -> 
 
 def test_decided_items_are_told_before_their_rows_are_used_again() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+    with in_memory(over, rounds=2, limits=Limits(memory=1, pending=32)) as agents:  # 64 rows
         decide(agents, np.ones((2, 3)), ["x", "y"])
         for start in (1000, 1031):  # all other rows: those of x and y are the next to be used again
             decide(agents, np.zeros((31, 3)), list(range(start, start + 31)))
@@ -430,7 +430,7 @@ def test_views_are_waited_for_by_all_together_and_not_one_hop_after_the_other() 
 
 def test_an_item_decided_long_ago_is_not_decided_once_more() -> None:
     over = policy.uniform(topology.complete(3))
-    with in_memory(over, rounds=2, limits=Limits(memory=1, in_hand=32)) as agents:  # 64 rows
+    with in_memory(over, rounds=2, limits=Limits(memory=1, pending=32)) as agents:  # 64 rows
         decide(agents, np.ones((1, 3)), ["x"])
         for start in range(0, 96, 32):
             decide(agents, np.zeros((32, 3)), list(range(start, start + 32)))
@@ -476,5 +476,5 @@ def test_a_frame_that_names_an_item_twice_leaves_the_books_in_order(lists: list[
         frame = Frame(Kind.ROUND, sender, t, len(names), ids, len(names), None, np.ones((len(names), 1)))
         agent.receive(sender, encode(frame, agent._dialect))
         items = agent.status()["items"]
-        assert items["in_hand"] == sum(agent.is_pending(name) for name in range(4))
+        assert items["pending"] == sum(agent.is_pending(name) for name in range(4))
         assert items["done"] == sum(agent.result(name) is not None for name in range(4))

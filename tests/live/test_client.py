@@ -18,7 +18,7 @@ from collegium.errors import LiveError
 from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
 from collegium.live.items import Limits
-from collegium.live.service import Settings
+from collegium.live.service import ServiceSettings
 from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
@@ -87,7 +87,7 @@ def test_views_arrive_as_they_are(names, dtype):
 
 
 def test_many_views_and_long_names_go_in_several_requests():
-    with clients(ALONE, Settings(limits=Limits(bytes=5 << 20)), score=mean) as (_, (client,)):
+    with clients(ALONE, ServiceSettings(limits=Limits(bytes=5 << 20)), score=mean) as (_, (client,)):
         views = np.arange(400.0)[:, None] * np.ones(5000)  # 16 MB
         assert [outcome.score for outcome in client.decide(range(400), views=views)] == list(range(400))
         names = [f"{k:03}" * 66 for k in range(400)]  # 80 kB
@@ -141,7 +141,7 @@ def test_a_connection_is_kept_and_made_anew_when_the_agent_was_restarted():
 
 
 def test_a_busy_agent_is_asked_again():
-    with clients(PAIR, limits=AgentLimits(in_hand=1)) as (agents, (client, _)):
+    with clients(PAIR, limits=AgentLimits(pending=1)) as (agents, (client, _)):
         client.give([1], scores=[1.0])
         with ThreadPoolExecutor() as threads:
             second = threads.submit(client.give, [2], scores=[1.0])
@@ -156,7 +156,7 @@ def test_a_busy_agent_is_asked_again():
 
 
 def test_but_not_for_ever():
-    with clients(PAIR, options={"timeout": 0.5}, limits=AgentLimits(in_hand=1)) as (_, (client, _)):
+    with clients(PAIR, options={"timeout": 0.5}, limits=AgentLimits(pending=1)) as (_, (client, _)):
         client.give([1], scores=[1.0])
         with pytest.raises(LiveError, match=r"answered 429: the agent has as many items .* \(waited 0.5 s for it\)"):
             client.give([2], scores=[1.0])
@@ -168,7 +168,7 @@ def test_an_answer_that_does_not_come():
 
 
 def test_a_body_that_is_refused_half_way_is_told():
-    with clients(ALONE, Settings(limits=Limits(bytes=10_000)), score=mean) as (_, (client,)):
+    with clients(ALONE, ServiceSettings(limits=Limits(bytes=10_000)), score=mean) as (_, (client,)):
         with pytest.raises(LiveError, match="answered 413: the body is larger than 10000 bytes"):
             client.decide([1], views=np.zeros((1, 500_000)))
         assert client.decide([1], views=np.zeros((1, 50)))[0].score == 0
@@ -193,7 +193,7 @@ def test_readiness_is_waited_for():
 
 
 def test_the_token():
-    settings = Settings(token_sha256=hashlib.sha256(b"sesame").hexdigest())
+    settings = ServiceSettings(token_sha256=hashlib.sha256(b"sesame").hexdigest())
     with in_memory(ALONE) as agents, served(agents[0], settings) as server:
         with Client(server.url, "sesame") as client:
             assert client.decide([1], scores=[1.0])[0].id == 1
@@ -276,5 +276,5 @@ def test_somebody_else_answers():
 
 
 def test_an_agent_of_few_rows_gets_smaller_batches():
-    with clients(ALONE, limits=AgentLimits(in_hand=5)) as (_, (client,)):
+    with clients(ALONE, limits=AgentLimits(pending=5)) as (_, (client,)):
         assert [one.id for one in client.decide(range(23), scores=np.ones(23))] == list(range(23))

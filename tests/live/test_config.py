@@ -9,14 +9,14 @@ import pytest
 from collegium import policy, protocol, topology
 from collegium.errors import InputFileError
 from collegium.live import config
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 
 OVER = policy.metropolis(topology.ring(3))
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    create(tmp_path / "net", OVER, None, Wishes(tls=False, rule=protocol.DeltaTrigger(0.25)))
+    create(tmp_path / "net", OVER, None, NetworkSettings(tls=False, rule=protocol.DeltaTrigger(0.25)))
     return tmp_path / "net" / "agent-1.toml"
 
 
@@ -39,7 +39,7 @@ def edited(file: Path, old: str, new: str) -> Path:
     ids=str,
 )
 def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Path) -> None:
-    files = create(tmp_path / "net", OVER, None, Wishes(rule=rule, rounds=7, seed=3, absent="hold", tls=False))
+    files = create(tmp_path / "net", OVER, None, NetworkSettings(rule=rule, rounds=7, seed=3, absent="hold", tls=False))
     read = [config.read(path) for path in files]
     assert all(one.rule() == rule for one in read)
     assert {(one.talk.rounds, one.talk.seed, one.talk.absent) for one in read} == {(7, 3, "hold")}
@@ -69,7 +69,7 @@ def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str)
 def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -> None:
     hashes = set()
     for name, over in {"a": OVER, "b": policy.uniform(topology.ring(3)), "c": policy.uniform(topology.ring(4))}.items():
-        hashes.add(config.read(create(tmp_path / name, over, None, Wishes(tls=False))[0]).policy())
+        hashes.add(config.read(create(tmp_path / name, over, None, NetworkSettings(tls=False))[0]).policy())
     assert len(hashes) == 3
 
 
@@ -88,8 +88,9 @@ def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -
         ("delta-trigger:0.25", "gossip", "talk.rule: there is no rule 'gossip'"),
         ("delta-trigger:0.25", "delta-trigger:confidence=0.25", "delta-trigger takes threshold; given: confidence"),
         ("delta-trigger:0.25", "delta-trigger", "delta-trigger takes threshold; given: none"),
-        ("temperature = 1.0", "temperature = inf", "model.temperature must be a finite number"),
-        ("center = 0.0", "center = nan", "model.center must be a finite number"),
+        ("temperature = 1.0", "temperature = inf", "model.temperature must be positive and finite; got inf"),
+        ("center = 0.0", "center = nan", "model.center must be finite; got nan"),
+        ("gain = 1.0", "gain = inf", "model.gain must be finite; got inf"),
         ("tcp/127.0.0.1:7401", "127.0.0.1:7401", "an endpoint is like tls/10.0.0.3:7403"),
         ("delta-trigger:0.25", "quantised:(social-learning),4,2.0", "take more bits"),
         ("[limits]", "[faults]\nloss = 2.0\n\n[limits]", "probability loss"),

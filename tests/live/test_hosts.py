@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from collegium import policy, topology
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member, members
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
@@ -25,7 +25,7 @@ SIX = policy.uniform(topology.ring(6))
 def on_hosts(folder: Path, hosts: Hosts) -> Iterator[list[Member]]:
     """A ring of six agents on as many hosts; users come in by a door of their own, with the token."""
     addresses = [hosts.address(k) for k in range(6)]
-    create(folder, SIX, None, Wishes(addresses, 20, deadlines=Deadlines(longest=5.0, least=0.5, view=5.0)))
+    create(folder, SIX, None, NetworkSettings(addresses, 20, deadlines=Deadlines(longest=5.0, least=0.5, view=5.0)))
     processes = []
     try:
         for k in range(6):
@@ -70,7 +70,7 @@ def test_links_cut_and_healed_and_a_network_in_two_halves(tmp_path: Path) -> Non
         assert {name for one in answers[2] for name in one.missed} == {"agent-3"}
         assert {name for one in answers[3] for name in one.missed} == {"agent-2"}
         assert all(one.missed == [] for one in answers[1] + answers[4])
-        wait_for(lambda: neighbour(network[0], "agent-5")["state"] == "silent")
+        wait_for(lambda: neighbour(network[0], "agent-5")["state"] == "down")
         # By now everybody knows: from the first round on, a half is a path with weights scaled up at its ends.
         answers = ask_all(network, scores, names=range(400, 500))
         path = policy.uniform(topology.path(3))

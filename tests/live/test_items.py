@@ -177,8 +177,8 @@ MISTAKES = [
     (JSON, b"", b'{"ids": [1, 2], "views": [1, 2]}', 422, "a list of lists"),
     # arrays
     (NPY, b"id=1", b"PK\x03\x04" + bytes(20), 400, "not an NPY file"),
-    (NPY, b"id=1", npy([1.0, 2.0])[:-1], 400, "promises 16 bytes of numbers, but 15 came"),
-    (NPY, b"id=1", npy([1.0, 2.0]) + b"\0", 400, "promises 16 bytes of numbers, but 17 came"),
+    (NPY, b"id=1", npy([1.0, 2.0])[:-1], 400, "claims 16 bytes of numbers, but there are 15"),
+    (NPY, b"id=1", npy([1.0, 2.0]) + b"\0", 400, "claims 16 bytes of numbers, but there are 17"),
     (NPY, b"id=1", npy([1.0])[:40], 400, "cut off"),
     (NPY, b"id=1", npy_header("{'descr': '<f8', 'fortran_order': False}"), 400, "does not name"),
     (NPY, b"id=1", npy_header("{'descr': '<f8', 'descr': '<f8', 'shape': (1,), }"), 400, "does not name"),
@@ -222,9 +222,9 @@ def test_what_is_quoted_cannot_steer_a_terminal():
     assert refusal(JSON, b"", b'{"\\u001b[2J": 1}').args[0].isprintable()
 
 
-def test_a_header_that_promises_terabytes_allocates_nothing():
+def test_a_header_that_claims_terabytes_allocates_nothing():
     body = npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999, 999999999999), }", bytes(64))
-    assert "promises" in str(refusal(NPY, b"id=1", body))
+    assert "claims" in str(refusal(NPY, b"id=1", body))
     body = b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(64)
     assert "cut off" in str(refusal(NPY, b"id=1", body))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from collegium import Team, data, policy, topology
 from collegium.errors import InputFileError
 from collegium.live import config, launcher
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.model import load
 from live_processes import wait_for
 
@@ -30,14 +33,19 @@ def team_of(*models: Any) -> tuple[Team, list[np.ndarray]]:
     return team.fit(views, train.y), [np.asarray(test.views[k])[:20] for k in (1, 4, 7)]
 
 
-def test_scores_are_those_of_the_team(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tuned", [False, True])
+def test_scores_are_those_of_the_team(tmp_path: Path, tuned: bool) -> None:
     forest = RandomForestClassifier(5, random_state=0)
     team, views = team_of(LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), forest)
-    files = create(tmp_path / "net", team.policy, team, Wishes(tls=False, trusted=["sklearn.tree._tree.Tree"]))
+    if tuned:
+        team.pipeline_ = replace(team.pipeline_, gain=[0.5, 2.0, -1.0])
+    files = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False, trusted=["sklearn.tree._tree.Tree"]))
     for k, path in enumerate(files):
         score = load(config.read(path).model, path.parent)
         assert score is not None
         np.testing.assert_allclose(score(views[k]), team.statistics(views)[:, k], rtol=1e-12, atol=1e-12)
+    alone = Team.load(tmp_path / "net" / "agent-2-model", trusted=["sklearn.tree._tree.Tree"])
+    np.testing.assert_allclose(alone.statistics(views[2:])[:, 0], team.statistics(views)[:, 2], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.live
@@ -51,7 +59,7 @@ def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
     y = rng.choice([-1, 1], 40)
     views = [rng.normal(size=(40, 16, 16, 1)).astype(np.float32) + 0.3 * y[:, None, None, None] for _ in range(3)]
     team = Team([(f"m{k}", quick) for k in range(3)], THREE, rounds=3, workers=1).fit(views, y)
-    create(tmp_path / "net", team.policy, team, Wishes(port=0, http_port=0))
+    create(tmp_path / "net", team.policy, team, NetworkSettings(port=0, http_port=0))
     network = launcher.up(tmp_path / "net", wait=120)
     try:
         for k, member in enumerate(network):
@@ -67,7 +75,23 @@ def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_a_model_that_was_not_copied_is_named(tmp_path: Path) -> None:
     team, _ = team_of(LogisticRegression(), LogisticRegression(), LogisticRegression())
-    path = create(tmp_path / "net", team.policy, team, Wishes(tls=False))[0]
+    path = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))[0]
     (path.parent / "agent-0.npz").unlink()
     with pytest.raises(InputFileError, match="is not there: copy it beside the agent's file"):
         load(config.read(path).model, path.parent)
+
+
+def test_a_file_without_a_gain_has_gain_one(tmp_path: Path) -> None:
+    team, views = team_of(LogisticRegression(), LogisticRegression(), LogisticRegression())
+    path = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))[0]
+    text = path.read_text()
+    assert "\ngain = 1.0\n" in text
+    path.write_text(text.replace("\ngain = 1.0\n", "\n"))
+    score = load(config.read(path).model, path.parent)
+    assert score is not None
+    np.testing.assert_allclose(score(views[0]), team.statistics(views)[:, 0], rtol=1e-12, atol=1e-12)
+
+
+def test_an_agent_that_only_applies_a_linear_model_loads_no_scipy() -> None:
+    code = "import sys, collegium.live.process; sys.exit(bool({'scipy', 'sklearn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -69,7 +69,7 @@ def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
         for i in neighbours:
             assert answers[i][-1].missed == [name]
         assert {one.missed == [] for one in answers[0][-50:]} == {True}  # a corner hears its own neighbours all along
-        assert neighbour(network[1], name)["state"] == "silent"
+        assert neighbour(network[1], name)["state"] == "down"
         network[dead].start()
         wait_for(lambda: all(status(member)["ready"] for member in network))
         again = ask_all(network, scores[:300], names=range(n, n + 300), batch=100)
@@ -94,14 +94,14 @@ def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: 
             begun = time.monotonic()
             ask_all(network, scores, names=range(200, 400), who=[k for k in range(9) if k != 4])
             second = time.monotonic() - begun
-            assert neighbour(network[1], "agent-4")["state"] == "silent"
+            assert neighbour(network[1], "agent-4")["state"] == "down"
         finally:
             os.kill(stopped, signal.SIGCONT)
         assert all(one.missed == ["agent-4"] for one in answers[1])
         assert first < 20.0  # it is given up once, within a few deadlines
         assert second < 10.0  # and then no longer waited for
-        wait_for(lambda: neighbour(network[1], "agent-4")["state"] != "silent")
-        wait_for(lambda: status(network[4])["items"]["in_hand"] == 0)
+        wait_for(lambda: neighbour(network[1], "agent-4")["state"] != "down")
+        wait_for(lambda: status(network[4])["items"]["pending"] == 0)
         again = ask_all(network, scores, names=range(2000, 2200))
         whole = [not one.missed for one in again[1]]
         assert all(whole)
@@ -123,7 +123,7 @@ def test_lost_doubled_reordered_and_late_frames(faults: config.Fault, exact: boo
     deadlines = Deadlines(longest=10.0, least=0.25 if faults.loss else 10.0, view=10.0)
     with running(tmp_path / "net", NINE, faults=faults, rounds=8, deadlines=deadlines) as network:
         answers = ask_all(network, scores)
-        asked = sum(status(member)["asked"] for member in network)
+        asked = sum(status(member)["re_requested"] for member in network)
     simulated = collaborate(scores, NINE, 8).statistics
     assert all(len(column) == 200 for column in answers)
     assert (asked > 0) == (faults.loss > 0)  # and a network that only is slow waits for no timer

@@ -11,7 +11,7 @@ import pytest
 from collegium import policy, topology
 from collegium.errors import InputFileError, LiveError
 from collegium.live import Client
-from collegium.live.folder import Wishes, create
+from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member, _stop, down, members, renew, up
 from live_processes import neighbour, running, status, wait_for
 
@@ -48,7 +48,7 @@ def takes_the_place_of(member: Member, folder: Path, change: Callable[[str], str
                 text.partition("[tls]")[0].replace("tls/", "tcp/") + "[deadlines]" + text.partition("[deadlines]")[2]
             ),
             "does not speak TLS|without certificates",
-            "wants certificates",
+            "requires certificates",
         ),
     ],
     ids=["another authority", "no certificate"],
@@ -57,7 +57,7 @@ def test_both_sides_say_who_is_refused_within_five_seconds(
     change: Callable[[str], str], honest: str, intruding: str, tmp_path: Path
 ) -> None:
     with running(tmp_path / "net", THREE) as network:
-        create(tmp_path / "other", THREE, None, Wishes(port=0, http_port=0))
+        create(tmp_path / "other", THREE, None, NetworkSettings(port=0, http_port=0))
         intruder = takes_the_place_of(network[2], tmp_path / "other", change)
         try:
             begun = wait_for(lambda: _answers(intruder))
@@ -88,13 +88,13 @@ def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
         thief = members(tmp_path / "net")[2]
         thief.start()
         wait_for(lambda: thief.pid is None)
-        assert "is that of 'agent-1', not of 'agent-2'" in thief.last_words()
-        assert wait_for(lambda: "nobody listens" in neighbour(network[0], "agent-2")["reason"])
+        assert "is that of 'agent-1', not of 'agent-2'" in thief.exit_message()
+        assert wait_for(lambda: "no process listens" in neighbour(network[0], "agent-2")["reason"])
 
 
 def test_users_without_a_certificate_stay_outside(tmp_path: Path) -> None:
     net = tmp_path / "net"
-    create(net, THREE, None, Wishes(port=0, http_port=0))
+    create(net, THREE, None, NetworkSettings(port=0, http_port=0))
     for path in net.glob("agent-*.toml"):
         path.write_text(path.read_text().replace("client_certificates = false", "client_certificates = true"))
         path.write_text(path.read_text().replace("https = false", "https = true"))

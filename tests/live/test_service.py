@@ -28,7 +28,7 @@ from collegium.live import keys
 from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
 from collegium.live.items import JSON, NPY, PNG, Limits
-from collegium.live.service import Server, Settings, _Careful, app
+from collegium.live.service import Server, ServiceSettings, _Careful, app
 from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.live
 ALONE = policy.Policy(np.ones((1, 1)))
 PAIR = policy.metropolis(topology.path(2))
 TOKEN = "sesame"
-SECURED = Settings(token_sha256=hashlib.sha256(TOKEN.encode()).hexdigest())
+SECURED = ServiceSettings(token_sha256=hashlib.sha256(TOKEN.encode()).hexdigest())
 
 
 @contextlib.contextmanager
@@ -211,7 +211,7 @@ def test_a_compressed_body_is_refused():
     ("problem", "status", "words"),
     [
         (ValueError("X has 3 features\nsecret second line"), 422, "refuses views of this shape: X has 3 features"),
-        (RuntimeError("secret"), 500, "its log says what"),
+        (RuntimeError("secret"), 500, "its log has the details"),
         (lambda views: np.zeros(7), 422, "one finite number for each"),
         (lambda views: np.full(len(views), np.nan), 422, "one finite number for each"),
     ],
@@ -231,7 +231,7 @@ def test_a_model_that_fails_is_a_sentence_and_never_a_traceback(problem, status,
 
 
 def test_a_body_too_large_is_refused_before_it_is_sent():
-    limits = Settings(limits=Limits(bytes=1000))
+    limits = ServiceSettings(limits=Limits(bytes=1000))
     with one(limits) as (_, ask):
         head = b"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
         answer = ask.raw(head + b"Content-Length: 1001\r\n\r\n")
@@ -240,7 +240,7 @@ def test_a_body_too_large_is_refused_before_it_is_sent():
 
 
 def test_a_body_that_does_not_say_its_length_is_cut_off():
-    limits = Settings(limits=Limits(bytes=1000))
+    limits = ServiceSettings(limits=Limits(bytes=1000))
     with one(limits) as (_, ask):
         head = b"POST /v1/items HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
         piece = b"190\r\n" + b" " * 400 + b"\r\n"
@@ -252,7 +252,7 @@ def test_a_body_that_does_not_say_its_length_is_cut_off():
 
 
 def test_json_has_a_limit_of_its_own():
-    with one(Settings(limits=Limits(json=1000)), score=mean) as (_, ask):
+    with one(ServiceSettings(limits=Limits(json=1000)), score=mean) as (_, ask):
         assert ask.json("POST", "/v1/items?id=1", npy(np.zeros(200)), NPY)[0] == 200
         status, content = ask.post({"id": 1, "view": [0.0] * 300})
         assert "larger than 1000 bytes: send fewer items at a time, or NPY" in content["error"]
@@ -260,7 +260,7 @@ def test_json_has_a_limit_of_its_own():
 
 
 def test_more_items_than_the_agent_can_ever_hold_are_too_many():
-    with one(limits=AgentLimits(in_hand=5)) as (_, ask):
+    with one(limits=AgentLimits(pending=5)) as (_, ask):
         status, content = ask.post({"ids": list(range(6)), "scores": [0.0] * 6})
         assert "send at most 5" in content["error"]
         assert status == 413
@@ -279,9 +279,9 @@ def refused_for_now(answer):
 
 
 def test_a_busy_agent_says_when_to_come_again():
-    with one(over=PAIR, limits=AgentLimits(in_hand=2)) as (agents, ask):
+    with one(over=PAIR, limits=AgentLimits(pending=2)) as (agents, ask):
         ask.post({"ids": [1, 2], "scores": [1, 1], "wait": False})
-        assert "as many items in hand" in refused_for_now(ask("POST", "/v1/items", b'{"id": 3, "score": 1}', JSON))
+        assert "as many items pending" in refused_for_now(ask("POST", "/v1/items", b'{"id": 3, "score": 1}', JSON))
         assert ask.json("GET", "/v1/items/3")[0] == 404
         agents[1].submit([1, 2], np.zeros(2)).result(30)
         until(lambda: ask.post({"id": 3, "score": 1, "wait": False})[0] == 202)
@@ -295,7 +295,7 @@ def test_the_model_has_a_short_queue():
         assert leave.wait(60)
         return mean(views)
 
-    with one(Settings(queue=1), score=slow) as (_, ask), ThreadPoolExecutor() as threads:
+    with one(ServiceSettings(queue=1), score=slow) as (_, ask), ThreadPoolExecutor() as threads:
         first = threads.submit(ask.post, {"id": 1, "view": [1]})
         assert entered.wait(30)
         assert "wait for the model" in refused_for_now(ask("POST", "/v1/items", b'{"id": 2, "view": [1]}', JSON))
@@ -306,7 +306,7 @@ def test_the_model_has_a_short_queue():
 
 
 def test_requests_in_progress_are_counted_but_the_process_still_says_it_lives():
-    with one(Settings(requests=1), over=PAIR) as (agents, ask), ThreadPoolExecutor() as threads:
+    with one(ServiceSettings(requests=1), over=PAIR) as (agents, ask), ThreadPoolExecutor() as threads:
         first = threads.submit(ask.post, {"id": 1, "score": 1})
         until(lambda: agents[0].is_pending(1))
         assert "in progress already" in refused_for_now(ask("GET", "/v1/status"))
@@ -317,7 +317,7 @@ def test_requests_in_progress_are_counted_but_the_process_still_says_it_lives():
 
 
 def test_bodies_in_memory_are_counted():
-    with one(Settings(held=1000)) as (_, ask):
+    with one(ServiceSettings(held=1000)) as (_, ask):
         body = json.dumps({"id": 1, "score": 1, "trace": True}).encode()
         assert "as many bodies" in refused_for_now(ask("POST", "/v1/items", body + b" " * 1000, JSON))
         for _ in range(30):  # what is done is given back, also after a refusal
@@ -326,7 +326,7 @@ def test_bodies_in_memory_are_counted():
 
 
 def test_a_network_that_does_not_decide_is_not_waited_for_for_ever():
-    with one(Settings(answer_seconds=0.2), over=PAIR) as (agents, ask):
+    with one(ServiceSettings(answer_seconds=0.2), over=PAIR) as (agents, ask):
         status, content = ask.post({"id": 1, "score": 1.0})
         assert "not decided within 0.2 s" in content["error"]
         assert status == 503
@@ -357,7 +357,7 @@ def test_a_head_that_is_too_long():
 
 
 def test_a_body_that_does_not_end():
-    with one(Settings(body_seconds=0.3)) as (_, ask):
+    with one(ServiceSettings(body_seconds=0.3)) as (_, ask):
         head = b"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         assert ask.raw(head).startswith(b"HTTP/1.1 408 ")
 
@@ -372,7 +372,7 @@ def test_a_client_that_goes_away_is_not_an_error(caplog):
 
 
 def test_nobody_waits_for_a_client_that_is_gone():
-    with one(Settings(requests=1), over=PAIR) as (agents, ask):
+    with one(ServiceSettings(requests=1), over=PAIR) as (agents, ask):
         body = b'{"id": 1, "score": 1}'
         head = b"POST /v1/items HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         with socket.create_connection(ask.place) as line:
@@ -387,7 +387,7 @@ def test_nobody_waits_for_a_client_that_is_gone():
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch):
     monkeypatch.setattr(_Careful, "answer_seconds", 0.3)
     n = 20_000
-    with one(Settings(limits=Limits(items=n)), limits=AgentLimits(memory=256 << 20)) as (_, ask):
+    with one(ServiceSettings(limits=Limits(items=n)), limits=AgentLimits(memory=256 << 20)) as (_, ask):
         body = json.dumps({"ids": list(range(n)), "scores": [0.1] * n, "trace": True}).encode()
         head = b"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         with socket.socket() as line:
@@ -460,7 +460,7 @@ def test_without_the_token_only_the_sign_of_life():
 
 def test_a_token_that_is_no_hash_is_refused():
     with pytest.raises(LiveError, match="64 hexadecimal digits"):
-        Settings(token_sha256=TOKEN)
+        ServiceSettings(token_sha256=TOKEN)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "8.8.8.8"])
@@ -549,7 +549,7 @@ def test_readiness_names_who_is_missing():
         agents[1].stop()
         until(lambda: ask("GET", "/readyz")[0] == 503)
         assert ask.json("GET", "/readyz")[1]["error"] == "agent-0 is not ready: waiting for agent-1"
-        assert ask.json("GET", "/v1/status")[1]["why_not"] == "waiting for agent-1"
+        assert ask.json("GET", "/v1/status")[1]["not_ready_reason"] == "waiting for agent-1"
 
 
 def test_metrics():
@@ -570,17 +570,20 @@ def test_metrics():
             for sample in family.samples
         }
         assert values["collegium_items_decided_total",] == 20
-        assert values["collegium_items_in_hand",] == 1
+        assert values["collegium_items_pending",] == 1
+        assert values["collegium_items_pending_max",] == agents[0].status()["items"]["most"]
+        assert values["collegium_messages_re_requested_total",] == 0
+        assert values["collegium_messages_missed_total", "agent-1"] == 0
         assert values["collegium_rounds_total",] >= 60
-        assert values["collegium_bytes_total", "said"] > 100
-        assert values["collegium_bytes_total", "heard"] > 100
+        assert values["collegium_bytes_total", "sent"] > 100
+        assert values["collegium_bytes_total", "received"] > 100
         assert values["collegium_frames_rejected_total", "agent-1"] == 1
         assert values["collegium_neighbour_state", "agent-1", "up"] == 1
-        assert values["collegium_neighbour_state", "agent-1", "silent"] == 0
+        assert values["collegium_neighbour_state", "agent-1", "down"] == 0
         assert values["collegium_ready",] == 1
-        assert values["collegium_http_answers_total", "/v1/items", "200"] == 1
-        assert values["collegium_http_answers_total", "/v1/items", "202"] == 1
-        assert values["collegium_http_answers_total", "404", "other"] == 1
+        assert values["collegium_http_responses_total", "/v1/items", "200"] == 1
+        assert values["collegium_http_responses_total", "/v1/items", "202"] == 1
+        assert values["collegium_http_responses_total", "404", "other"] == 1
         buckets = [s.value for s in families["collegium_item_seconds"].samples if s.name.endswith("_bucket")]
         assert buckets == sorted(buckets)
         assert buckets[-1] == values["collegium_item_seconds_count",] == 20
@@ -593,7 +596,7 @@ def test_labels_of_metrics_do_not_grow_with_what_is_asked():
             ask("GET", f"/v1/items/{k}")
             ask("GET", f"/x{k}")
         text = ask("GET", "/metrics")[1].decode()
-        assert text.count("collegium_http_answers_total{") == 2
+        assert text.count("collegium_http_responses_total{") == 2
 
 
 def test_the_openapi_document_has_every_path():

@@ -1,6 +1,7 @@
 """Certificates: estimates that cover, guarantees that hold, and what a certificate says when there is none."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -202,6 +203,13 @@ def test_a_team_certifies_itself(digits, bounded):
     assert found.beta_is_given == bounded
     assert found.delta > 0
     assert found.bound[-1].max() > found.errors[-1].max()
+
+
+def test_gains_widen_the_range_that_bounded_scores_are_known_to_have(digits):
+    train, test, grid, names = digits
+    team = Team(names, grid, bounded=True).fit(train.views, train.y)
+    team.pipeline_ = replace(team.pipeline_, gain=[0.5] * 8 + [-3.0])
+    assert team.certify(test.views, test.y).beta == 3
 
 
 def test_labels_are_the_teams_own(digits):

@@ -1,4 +1,4 @@
-"""Settings at the door: a number of the right kind within its limits, or the sentence that says what it should be."""
+"""Validation of settings: a number of the right kind within its limits, or an error on what it should be."""
 
 import math
 from typing import Any

@@ -46,10 +46,10 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
             raise LabelError(f"classes must name two different classes, got {classes!r}")
         positive, negative = classes
     is_positive, is_negative = labels == positive, labels == negative
-    strangers = np.flatnonzero(~(is_positive | is_negative))
-    if len(strangers):
+    unknown = np.flatnonzero(~(is_positive | is_negative))
+    if len(unknown):
         raise LabelError(
-            f"label {_plain(labels[strangers[0]])!r} of item {strangers[0]} is neither {positive!r} nor {negative!r}"
+            f"label {_plain(labels[unknown[0]])!r} of item {unknown[0]} is neither {positive!r} nor {negative!r}"
         )
     return np.where(is_positive, np.int8(1), np.int8(-1))
 

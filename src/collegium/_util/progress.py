@@ -60,7 +60,7 @@ class Bar:
 
     @property
     def left(self) -> str:
-        """The time left at the pace so far; nothing is said before there is a pace."""
+        """The time left at the pace so far; empty before there is a pace."""
         done = self.completed - self._start
         if self.total is None or done <= 0:
             return ""
@@ -88,7 +88,7 @@ class Bar:
 
 @contextmanager
 def progress(label: str, total: float | None, start: float = 0, *, in_bytes: bool = False) -> Iterator[Bar]:
-    """A bar for a block of work, gone when the block ends. `total=None` means that nobody knows how much it is.
+    """A bar for a block of work, gone when the block ends. `total=None` means that the amount is not known.
 
     It shows after two seconds, and only where standard error is a terminal; bars inside one another stand below
     one another. Work that goes on where an earlier run left off begins at `start`.

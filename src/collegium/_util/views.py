@@ -1,4 +1,4 @@
-"""Views at the door: a list of K arrays, or one table and a selector per agent; what is missing is noticed here."""
+"""Validation of views: a list of K arrays, or one table and a selector per agent; what is missing is noticed here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows(view: Any, chosen: NDArray[Any]) -> Any:
 def _listed(X: Any, K: int) -> list[Any]:
     if not isinstance(X, (list, tuple)):
         raise DataError(
-            f"views must be a list of {K} arrays, one per agent; for one table, tell Team(columns=…) who sees what. "
+            f"views must be a list of {K} arrays, one per agent; for one table, give Team(columns=…). "
             f"Got {type(X).__name__}"
         )
     if len(X) != K:

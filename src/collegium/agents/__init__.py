@@ -10,11 +10,12 @@ from collegium._util.lazy import lazy
 if TYPE_CHECKING:
     from collegium.agents.adapt import as_model
     from collegium.agents.base import Model
-    from collegium.agents.calibration import bounded, temperature
+    from collegium.agents.calibration import temperature
     from collegium.agents.callable_model import CallableModel
     from collegium.agents.independent import train
     from collegium.agents.onnx_model import OnnxModel
     from collegium.agents.optimisation import ADAM, SGD, Training
+    from collegium.agents.pipeline import ScorePipeline, bounded
     from collegium.agents.scores import Scores
     from collegium.agents.sklearn_model import SklearnModel
     from collegium.agents.torch_model import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, TorchModel
@@ -28,13 +29,14 @@ _HOMES = {
     "OnnxModel": "onnx_model",
     "PatchCNN": "torch_model",
     "PixelLogistic": "torch_model",
+    "ScorePipeline": "pipeline",
     "Scores": "scores",
     "SklearnModel": "sklearn_model",
     "SmallResNet": "torch_model",
     "TorchModel": "torch_model",
     "Training": "optimisation",
     "as_model": "adapt",
-    "bounded": "calibration",
+    "bounded": "pipeline",
     "temperature": "calibration",
     "train": "independent",
 }
@@ -48,6 +50,7 @@ __all__ = [
     "OnnxModel",
     "PatchCNN",
     "PixelLogistic",
+    "ScorePipeline",
     "Scores",
     "SklearnModel",
     "SmallResNet",

@@ -1,9 +1,9 @@
-"""What happens to scores before they enter the protocol: temperature, bounding, centering."""
+"""The temperature of an agent: what its scores are divided by so that they are log-odds."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit
 
@@ -57,14 +57,3 @@ def temperature(scores: ArrayLike, y: ArrayLike) -> float:
 def temperatures(scores: Doubles, y: ArrayLike) -> Doubles:
     """One temperature per column of scores (n, K), shape (K,)."""
     return np.array([temperature(column, y) for column in scores.T])
-
-
-def bounded(scores: NDArray[np.float64]) -> Doubles:
-    """Scores in (-1, 1): tanh(f / 2), twice the posterior probability of +1 minus one."""
-    return np.tanh(scores / 2)
-
-
-def uncentred(scores: Doubles, T: Doubles | None, bound: bool) -> Doubles:
-    """Scores (n, K) divided by the temperatures, if given, then bounded, if asked for."""
-    scaled = scores if T is None else scores / T
-    return bounded(scaled) if bound else scaled

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from collegium.agents._outputs import to_scores
 from collegium.agents.base import Doubles, Model, View
-from collegium.agents.outputs import to_scores
 from collegium.errors import ModelError
 
 

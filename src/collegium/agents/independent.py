@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from collegium._util.arguments import whole_number
 from collegium._util.progress import progress
 from collegium._util.views import rows
+from collegium.agents._outputs import to_scores
+from collegium.agents._seeding import descend, seed_sequence, seeded
+from collegium.agents._splitting import balanced, split
 from collegium.agents.base import Doubles, Model, View
-from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
-from collegium.agents.seeding import descend, seed_sequence, seeded
-from collegium.agents.splitting import balanced, split
 from collegium.errors import CollegiumError, DataError, ModelError
 
 if TYPE_CHECKING:

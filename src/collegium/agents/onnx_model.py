@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
+from collegium.agents._outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.agents.base import Doubles, Model, View
-from collegium.agents.outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.errors import BackendError, InputFileError, ModelError, brief
 
 KINDS = ("auto", "logits", "probabilities", "score")
@@ -132,7 +132,7 @@ def _opened(path: Path) -> _Graph:
         raise BackendError("running an ONNX file needs the extra: pip install 'collegium[onnx]'") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what goes wrong is said below
+    options.log_severity_level = 4  # errors are raised below
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as problem:  # onnxruntime's errors have no common parent
@@ -155,11 +155,11 @@ def _chosen(graph: _Graph, output: str | None, kind: str) -> str:
     other = [name for name in names if not re.search(r"tensor\((u?int|string|bool)", graph.outputs[name])]
     candidates = next((some for some in (names, named, other) if len(some) == 1), [])
     if not candidates:
-        raise ModelError(f"{graph.path} has the outputs {', '.join(names)}: say which with output=")
+        raise ModelError(f"{graph.path} has the outputs {', '.join(names)}: name one with output=")
     if kind == "auto" and candidates[0] not in other and "seq(" not in graph.outputs[candidates[0]]:
         raise ModelError(
             f"output {candidates[0]!r} of {graph.path} holds {graph.outputs[candidates[0]]}: classes rather than "
-            "scores. Export the probabilities too, or say kind='score' if they are scores"
+            "scores. Export the probabilities too, or set kind='score' if they are scores"
         )
     return candidates[0]
 
@@ -228,6 +228,6 @@ def _guess(name: str, declared: str, outputs: Doubles, what: str) -> str:
     if outputs.shape in ((len(outputs),), (len(outputs), 1)):
         raise ModelError(
             f"{what} has one column, which may be the probability of +1 or, in spite of its name, a decision value: "
-            "say kind='probabilities' or kind='score'"
+            "set kind='probabilities' or kind='score'"
         )
     return "probabilities"

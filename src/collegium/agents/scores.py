@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.files import atomic_write
 from collegium._util.scores import check_scores
 from collegium.agents.base import Doubles, Model, Signs
-from collegium.agents.calibration import temperatures, uncentred
+from collegium.agents.calibration import temperatures
+from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import InputFileError, ScoreError, brief
 
 Part = Literal["train", "val", "test"]
@@ -107,30 +107,24 @@ class Scores:
     def statistics(
         self, part: Part = "test", center: bool = True, calibrate: bool = False, bounded: bool = False
     ) -> Doubles:
-        """What enters the protocol, shape (items, K).
+        """What enters the protocol, shape (items, K): the scores of a part through `pipeline`."""
+        if part not in get_args(Part):
+            raise ScoreError(f'part must be "train", "val" or "test"; got {part!r}')
+        return self.pipeline(center, calibrate, bounded)(getattr(self, part))
+
+    def pipeline(self, center: bool = True, calibrate: bool = False, bounded: bool = False) -> ScorePipeline:
+        """From raw scores of these agents to statistics.
 
         The scores are divided by the temperature if `calibrate`, then squeezed by tanh(f/2) if `bounded`, and then
         lose the mean of the training scores that went the same way if `center`.
         """
-        if part not in get_args(Part):
-            raise ScoreError(f'part must be "train", "val" or "test"; got {part!r}')
-        T = self.temperature if calibrate else None
-        chosen = uncentred(getattr(self, part), T, bounded)
-        return chosen - uncentred(self.train, T, bounded).mean(axis=0) if center else np.array(chosen)
+        start = ScorePipeline(self.temperature if calibrate else np.ones(self.size), bounded=bounded)
+        return start.centred(self.train) if center else start
 
     def save(self, path: str | Path) -> None:
         """Write the record to an .npz file, whole or not at all."""
-        path = Path(path)
-        part = path.with_name(f".{token_hex(8)}.part")
-        try:
-            with part.open("wb") as file:
-                np.savez_compressed(file, **self.arrays())
-            os.replace(part, path)
-        except OSError as refusal:
-            raise InputFileError(f"cannot write {path}: {refusal.strerror}") from None
-        finally:
-            with suppress(OSError):
-                part.unlink()
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **self.arrays())
 
     def arrays(self) -> dict[str, Any]:
         """Everything a saved record holds."""

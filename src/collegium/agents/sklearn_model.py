@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from collegium._util.labels import to_signs
+from collegium.agents._outputs import CLIP, probabilities_to_scores, to_scores
 from collegium.agents.base import Doubles, Model, View, check_weights
-from collegium.agents.outputs import CLIP, probabilities_to_scores, to_scores
 from collegium.errors import ModelError, brief
 
 

@@ -15,6 +15,9 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from collegium._util.labels import to_signs
+from collegium.agents._outputs import to_scores
+from collegium.agents._seeding import seed_sequence
+from collegium.agents._splitting import split
 from collegium.agents.base import Doubles, Model, Signs, View, check_weights
 from collegium.agents.optimisation import (
     ADAM,
@@ -27,9 +30,6 @@ from collegium.agents.optimisation import (
     optimise,
     outputs,
 )
-from collegium.agents.outputs import to_scores
-from collegium.agents.seeding import seed_sequence
-from collegium.agents.splitting import split
 from collegium.errors import BackendError, CollegiumError, ModelError
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
 
     @contextmanager
     def explained(self, action: str, shape: tuple[int, ...]) -> Iterator[None]:
-        """What goes wrong inside somebody's module, said in one sentence."""
+        """What goes wrong inside a user's module, in one sentence."""
         try:
             yield
         except (RuntimeError, TypeError, ValueError, AttributeError) as problem:

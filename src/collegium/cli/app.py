@@ -18,8 +18,8 @@ COMMANDS = {
         "doctor": "What is installed and found here, and what to do.",
     },
     "With your own scores": {
-        "network": "Build or read a network: size, links, mixing, everybody's say.",
-        "simulate": "Let agents talk over a network: decisions, errors, bits.",
+        "network": "Build or read a network: size, links, mixing, Perron weights.",
+        "simulate": "Run agents over a network: decisions, errors, bits.",
         "compare": "Every way to decide, on the same items, with what it costs.",
         "plan": "Which network, rounds and bits for an error or a budget.",
         "certify": "What is guaranteed, beside what is measured.",
@@ -39,11 +39,11 @@ class Exit(IntEnum):
     """What the process ends with."""
 
     DONE = 0
-    MISTAKE = 2  # the sentence on standard error says what to change
+    MISTAKE = 2  # the message on standard error names what to change
 
 
 class _Commands(TyperGroup):
-    """Loads the one command that is asked for, so that --help and the shell's completion need not wait for all."""
+    """Loads only the command that is run, so that --help and the shell's completion need not wait for all."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_PANELS)

@@ -26,7 +26,7 @@ class _Timex(ctypes.Structure):
 
 
 def clock_error() -> float | None:
-    """Seconds the clock is off at most, by its synchronisation; infinite without one, None if nobody can tell."""
+    """Seconds the clock is off at most, by its synchronisation; infinite without one, None if that is not known."""
     if sys.platform != "linux":
         return None
     state = _Timex()  # modes = 0 only asks

@@ -65,7 +65,7 @@ def compare(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes or threads; all cores by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
     coordination: Annotated[
-        bool, typer.Option("--coordination", help="Only print what each method asks of the agents.")
+        bool, typer.Option("--coordination", help="Only print what each method needs of the agents.")
     ] = False,
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep each repetition's score record (.npz) here.")
@@ -126,7 +126,7 @@ def _run(
     wanted: str | None,
     save: Path | None,
 ) -> "tuple[list[list[Result]], BaseException | None]":
-    """Every method in every repetition; if something or somebody stops it, what was finished until then, and why."""
+    """Every method in every repetition; if it is stopped, what was finished until then, and why."""
     count = len(_chosen(cases.methods(0, _ANY, rounds, calibrate), wanted))
     results: list[list[Result]] = []
     with progress("comparing", cases.repetitions * (count + 1)) as bar:
@@ -161,7 +161,7 @@ def _evaluate(method: "Method", case: Case) -> "Result":
 
 
 def _network(written: str | None, weighing: str | None, K: int) -> Policy:
-    """The network asked for; by default a directed Erdős–Rényi one in which agents hear 8/3 others on average."""
+    """The network asked for; by default a directed Erdős–Rényi one with 8/3 senders per agent on average."""
     links = max(min(8 * K // 3, K * (K - 1)), 0)
     over = read_policy(written or f"erdos-renyi:{K},links={links},seed=7", weighing)
     if over.size != K:
@@ -255,7 +255,7 @@ def _print_coordination(console: Console, rows: list[dict[str, str]], as_json: b
     if as_json:
         typer.echo(json.dumps(rows))
         return
-    table = Table(*rows[0], title="what each method asks of the agents", title_justify="left")
+    table = Table(*rows[0], title="what each method needs of the agents", title_justify="left")
     for row in rows:
         table.add_row(*row.values())
     console.print(table)

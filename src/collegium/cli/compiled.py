@@ -1,4 +1,4 @@
-"""Whether numba has compiled the arithmetic already, without loading it: the first run takes longer, and says so."""
+"""Whether numba has compiled the arithmetic already, without loading it: the first run takes longer, and prints why."""
 
 import os
 import sys
@@ -25,6 +25,6 @@ def is_compiled() -> bool:
 
 
 def announce() -> None:
-    """Say what somebody waits for who runs this for the first time."""
+    """Print why the first run takes longer."""
     if not is_compiled():
         typer.echo("the first run compiles the arithmetic, once: some ten seconds more", err=True)

@@ -68,11 +68,11 @@ def dashboard(
 
     if sum(source is not None for source in (record, scores, live)) > 1:
         raise InputFileError("choose one source: a score record, --scores or --live")
-    talk = (network, policy, rounds, rule, bits, bound)
+    options = (network, policy, rounds, rule, bits, bound)
     feed: Feed
     with server.listen(host, port) as taken:
         if live is not None:
-            if any(one is not None for one in (*talk, labels, classes)):
+            if any(one is not None for one in (*options, labels, classes)):
                 raise InputFileError(
                     "a live network has its own topology, rule, rounds and classes: --live goes with --data alone"
                 )
@@ -82,9 +82,9 @@ def dashboard(
                 raise BackendError(f"--live needs {problem.name}: pip install 'collegium[live]'") from None
             feed = Live(live, None if data is None else partial(_views, _test_items(data, root)))
         else:
-            feed = _recorded(record, scores, labels, classes, data, root, partial(_talk, *talk), seed)
+            feed = _recorded(record, scores, labels, classes, data, root, partial(_protocol, *options), seed)
         address = server.url(taken)
-        server.serve(feed, taken, partial(_tell, address, host, open_browser))
+        server.serve(feed, taken, partial(_announce, address, host, open_browser))
 
 
 def _recorded(
@@ -94,7 +94,7 @@ def _recorded(
     classes: str | None,
     data: str | None,
     root: Path | None,
-    talk: Any,
+    protocol: Any,
     seed: int,
 ) -> "Feed":
     from collegium.dashboard.sources import Recorded
@@ -133,12 +133,12 @@ def _recorded(
             raise DataError(f"the labels are not those of the test items of {data}: leave out --data")
         y, agents, shown = dataset.y, dataset.agent_names, dataset.class_names
     K = values.shape[1]
-    over, spoken, rounds = talk(K, float(np.abs(values).max(initial=0.0)))
-    world = World(over, values, rounds, spoken, seed, names, y)
+    over, chosen_rule, rounds = protocol(K, float(np.abs(values).max(initial=0.0)))
+    world = World(over, values, rounds, chosen_rule, seed, names, y)
     return Recorded(world, title, agents, shown, None if dataset is None else _views(dataset, K))
 
 
-def _talk(
+def _protocol(
     network: str | None,
     policy: str | None,
     rounds: int | None,
@@ -201,10 +201,10 @@ def _views(dataset: "Dataset", K: int) -> "Views":
     return Views(dataset, K)
 
 
-def _tell(address: str, host: str, open_browser: bool) -> None:
+def _announce(address: str, host: str, open_browser: bool) -> None:
     from collegium.dashboard.app import is_loopback
 
-    open_to_all = "" if is_loopback(host) else " · whoever reaches this machine can look"
+    open_to_all = "" if is_loopback(host) else " · anyone who reaches this machine can view it"
     typer.echo(f"dashboard: {address} · Ctrl-C ends it{open_to_all}")
     if open_browser:
         import webbrowser
@@ -217,7 +217,7 @@ def _plain(label: Any) -> str:
 
 
 def _need() -> None:
-    """The dashboard's extra, or the sentence that says how to get it."""
+    """The dashboard's extra, or an error on how to install it."""
     try:
         import httptools
         import msgspec

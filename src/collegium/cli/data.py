@@ -20,9 +20,7 @@ app = typer.Typer(help="Data sets: list, check, fetch or render them.", no_args_
 
 DataFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--data", metavar="DIR", help=f"The folder that holds the data; by default what {DATA_VARIABLE} says."
-    ),
+    typer.Option("--data", metavar="DIR", help=f"The folder that holds the data; by default {DATA_VARIABLE}."),
 ]
 
 
@@ -90,7 +88,7 @@ def fetch(
         ),
     ],
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default where {DATA_VARIABLE} says.")
+        Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default {DATA_VARIABLE}.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="Another address of the archive.")] = None,
     sha256: Annotated[str | None, typer.Option(metavar="HEX", help="The checksum of another archive.")] = None,

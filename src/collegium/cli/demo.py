@@ -59,9 +59,9 @@ def demo(
     reps: Annotated[int, typer.Option(min=1, help="Random splits into training and test half.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="For the splits.")] = 0,
 ) -> None:
-    """Handwritten 3 or 8? Nine classifiers see one patch each and talk to their neighbours for 20 rounds.
+    """Handwritten 3 or 8? Nine classifiers see one patch each and exchange scores with their neighbours for 20 rounds.
 
-    Prints a table, draws error against rounds, and writes a report (HTML) to look at.
+    Prints a table, draws error against rounds, and writes a report (HTML).
     """
     from collegium import plots
     from collegium.cli import demo_report
@@ -84,7 +84,7 @@ def demo(
     compiled.announce()
     seeds = np.random.SeedSequence(seed).spawn(reps)
     runs = []
-    for one in track(seeds, "training and talking"):
+    for one in track(seeds, "training and running"):
         repetition, run, test = _repeat(network, np.random.default_rng(one))
         runs.append(repetition)
     rows = _rows(runs, run)
@@ -94,7 +94,7 @@ def demo(
     figure = plots.error_figure(np.mean([r.rounds for r in runs], axis=0), centralised, title)
     plots.save(figure, plot)
     demo_report.write(report, demo_report.Story(rows, run, test, figure, reps, seed, time.perf_counter() - begun))
-    console.print(f"error against rounds: {plot}\nto look at, in a browser: {report}\n\nwhat to try next:")
+    console.print(f"error against rounds: {plot}\nreport, for a browser: {report}\n\nwhat to try next:")
     for command, why in NEXT.items():
         console.print(f"  {command}\n      {why}", soft_wrap=True)
 

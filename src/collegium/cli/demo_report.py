@@ -33,7 +33,7 @@ dd { margin: 0 0 0 1rem; }
 
 
 class Story(NamedTuple):
-    """What there is to tell."""
+    """The contents of the report."""
 
     rows: list[Row]
     run: Run
@@ -59,12 +59,12 @@ def _parts(story: Story) -> list[str]:
         f"<h1>{first} or {second}? Nine agents, one patch each</h1>",
         f"<p class='lead'>Each agent sees a ninth of a handwritten digit, and was trained alone on its own ninth. "
         f"Alone they err on {min(alone):.1f} to {max(alone):.1f} % of new digits, {np.mean(alone):.1f} % on average. "
-        f"After {story.run.rounds} rounds of talking to their neighbours, one number at a time, they err on "
-        f"<strong>{together.error:.1f} %</strong>. Nobody sees a second patch, and nobody is in charge.</p>",
+        f"After {story.run.rounds} rounds of messages to their neighbours, one number at a time, they err on "
+        f"<strong>{together.error:.1f} %</strong>. No agent sees a second patch, and there is no coordinator.</p>",
         "<h2>What the agents see</h2>",
         f"<div class='row'>{''.join(_digit_figure(story.test, i) for i in _examples(story.test))}</div>",
         "<p>The digits come with scikit-learn, 8×8 pixels each, cut 3×3. The gaps are only drawn.</p>",
-        "<h2>Whom they hear, and how it helps</h2><div class='pair'>",
+        "<h2>The network, and the error round by round</h2><div class='pair'>",
         _picture(
             plots.network_figure(story.run.policy, f"{story.run.policy.links} links, one way each"), "the network"
         ),
@@ -72,7 +72,7 @@ def _parts(story: Story) -> list[str]:
         "</div>",
         _table(story.rows),
         f"<p>Means of {story.reps} random splits into training and test half, with 95 % intervals over the splits. "
-        "A centre hears everybody at once and gives all an equal say; in this network some are heard more.</p>",
+        "A centre receives all scores at once and weighs them equally; in this network some weigh more.</p>",
         f"<h2>A few digits, round by round</h2><p>{_KEY}</p>",
         *(_item(story, i, why) for i, why in _followed(story)),
         "<h2>What to try next</h2>",
@@ -124,16 +124,19 @@ def _svg(width: int, height: int, content: str, alt: str) -> str:
 
 
 def _followed(story: Story) -> list[tuple[int, str]]:
-    """Items worth a look: put right against the odds, put right easily, and one that stays wrong."""
+    """Items worth showing: put right against the odds, put right easily, and one that stays wrong."""
     mistakes = (story.run.statistics * story.test.y[:, None] <= 0).sum(axis=2)  # (rounds + 1, n)
     before, after = mistakes[0], mistakes[-1]
     right = [int(i) for i in np.argsort(-before, kind="stable") if after[i] == 0 and before[i] > 0]
     chosen = [(i, f"{_count(before[i])} wrong alone, and were put right by the others.") for i in right[:2]]
     easy = [i for i in right[2:] if before[i] <= 2]
-    chosen += [(i, f"Only {_count(before[i])} wrong alone: heard, and outweighed.") for i in easy[:1]]
+    chosen += [(i, f"Only {_count(before[i])} wrong alone, and outweighed.") for i in easy[:1]]
     lost = [int(i) for i in np.flatnonzero(after == after.max()) if after.max() > 0]
     chosen += [
-        (i, f"Talking does not always help: {_count(before[i])} wrong alone, {_count(after[i])} wrong in the end.")
+        (
+            i,
+            f"Messages do not always help: {_count(before[i])} wrong alone, {_count(after[i])} wrong in the end.",
+        )
         for i in lost[:1]
     ]
     return chosen

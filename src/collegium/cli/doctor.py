@@ -22,13 +22,13 @@ from collegium.cli.clock import clock_error, set_back
 from collegium.cli.requirements import EXTRAS, requirements
 from collegium.errors import CollegiumError
 
-_AGENTS = 9  # of a live demo: so many ports from the first one are looked at
+_AGENTS = 9  # of a live demo: so many ports from the first one are checked
 _LITTLE_MEMORY, _LITTLE_DISK = 1e9, 1e9
 _SYMBOLS = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
 
 
 class Finding(NamedTuple):
-    """One line: what was looked at, how it is, and what to do if anything."""
+    """One line: what was checked, what was found, and what to do if anything."""
 
     topic: str
     state: str  # ok, note or problem
@@ -40,7 +40,7 @@ def doctor(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds the data sets.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
-    """Look at Python, extras, data, ports, clock, cores and room, and say what to do.
+    """Check Python, extras, data, ports, clock, cores and memory, and advise what to do.
 
     Ends with exit code 1 if something is broken: what is only missing or taken is a note.
     """
@@ -54,7 +54,7 @@ def doctor(
 
 
 def examine(data: Path | None = None) -> Iterator[Finding]:
-    """Everything there is to say, one thing after the other."""
+    """All findings, one after the other."""
     yield Finding("Python", "ok", f"{platform.python_version()} in {sys.prefix}")
     yield Finding("Collegium", "ok", f"{collegium.__version__} in {Path(collegium.__file__).parent}")
     yield from _packages()
@@ -161,9 +161,9 @@ def _ports() -> Finding:
         f"{' and '.join(f'{first}–{first + _AGENTS - 1}' for first in firsts)} for live agents, {PORT} the dashboard's"
     )
     if taken:
-        said = f"{', '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken ({meant})"
+        found = f"{', '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken ({meant})"
         advice = "collegium live init --port 0 --http-port 0 and collegium dashboard --port 0 take free ones"
-        return Finding("ports", "note", said, advice)
+        return Finding("ports", "note", found, advice)
     return Finding("ports", "ok", f"{meant}: all free")
 
 
@@ -185,9 +185,7 @@ def _clock() -> Finding:
         )
     error = clock_error()
     if error is None:
-        return Finding(
-            "clock", "note", f"{now}; nobody here says whether it is right", "compare it with another host's"
-        )
+        return Finding("clock", "note", f"{now}; whether it is right is not known", "compare it with another host's")
     if error == float("inf"):
         return Finding(
             "clock", "note", f"{now}; not synchronised", "timedatectl set-ntp true: agents allow certificates an hour"
@@ -198,9 +196,9 @@ def _clock() -> Finding:
 def _cores() -> Finding:
     usable, share, all_ = machine.cores(), machine.core_share(), os.cpu_count() or 1
     found = f"{usable} usable of {all_}" + (f", limited to the time of {share:g}" if share is not None else "")
-    wish = os.environ.get("COLLEGIUM_THREADS")
-    if wish:
-        found += f"; COLLEGIUM_THREADS is {wish}"
+    threads = os.environ.get("COLLEGIUM_THREADS")
+    if threads:
+        found += f"; COLLEGIUM_THREADS is {threads}"
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > 1.5 * usable:
         return Finding("cores", "note", f"{found}; the load is {load:.0f}", "everything takes longer just now")
@@ -252,10 +250,10 @@ def _print(findings: list[Finding]) -> None:
     table = Table.grid(padding=(0, 1))
     for one in findings:
         symbol, colour = _SYMBOLS[one.state]
-        said = Text(one.found, overflow="fold")
+        text = Text(one.found, overflow="fold")
         if one.advice:
-            said.append(f"\n→ {one.advice}", style="bold" if one.state == "problem" else "")
-        table.add_row(Text(symbol, style=colour), Text(one.topic, style=colour, no_wrap=True), said)
+            text.append(f"\n→ {one.advice}", style="bold" if one.state == "problem" else "")
+        table.add_row(Text(symbol, style=colour), Text(one.topic, style=colour, no_wrap=True), text)
     console.print(table)
     counts = {state: sum(one.state == state for one in findings) for state in _SYMBOLS}
     summary = f"broken: {counts['problem']}" if counts["problem"] else "nothing is broken"

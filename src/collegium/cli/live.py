@@ -1,4 +1,4 @@
-"""`collegium live`: agents as processes that talk over a real network."""
+"""`collegium live`: agents as processes that exchange messages over a real network."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, InputFileError, PolicyError
 
 if TYPE_CHECKING:
-    from collegium.live.agent import Outcome
+    from collegium.live.agent import ItemResult
     from collegium.live.launcher import Member
     from collegium.team import Team
 
 app = typer.Typer(
-    help="Agents as processes of their own that talk over a real network.",
+    help="Agents as processes of their own over a real network.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -35,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 
 class Absent(StrEnum):
-    """What a word that never came stands for."""
+    """What replaces a message that never arrived."""
 
     RENORMALISE = "renormalise"
     HOLD = "hold"
@@ -71,20 +71,22 @@ def init(
         float | None, typer.Option(help="Range of the quantiser: no message may be larger. 2 for a bounded team.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
-    port: Annotated[int, typer.Option(min=0, help="Agent k meets its neighbours on this + k; 0: free ports.")] = 7400,
+    port: Annotated[
+        int, typer.Option(min=0, help="Agent k listens to its neighbours on this + k; 0: free ports.")
+    ] = 7400,
     http_port: Annotated[int, typer.Option(min=0, help="And its users on this + k; 0: free ports.")] = 8400,
-    tls: Annotated[bool, typer.Option("--tls/--no-tls", help="Certificates for everybody, or none at all.")] = True,
+    tls: Annotated[bool, typer.Option("--tls/--no-tls", help="Certificates for all agents, or none at all.")] = True,
     deadline: Annotated[
         float, typer.Option(min=0.01, help="Longest wait for a neighbour in a round, in seconds.")
     ] = 2.0,
     view_deadline: Annotated[float, typer.Option(min=0.01, help="Longest wait for an agent's own view.")] = 1.0,
     absent: Annotated[
-        Absent, typer.Option(help="A word that never came: left out and weights scaled up, or the last one kept.")
+        Absent, typer.Option(help="A message that never arrived: left out and weights scaled up, or the last one kept.")
     ] = Absent.RENORMALISE,
 ) -> None:
     """Write a network's folder: a file, a certificate and a model for each agent, and what goes to which host."""
     _need()
-    from collegium.live.folder import Wishes, create
+    from collegium.live.folder import NetworkSettings, create
     from collegium.live.peers import Deadlines
     from collegium.team import Team
 
@@ -101,7 +103,7 @@ def init(
         chosen = kept.rule if kept else saved.rule  # type: ignore[union-attr]
     else:
         chosen = read_rule(rule or "degroot", bits, bound, rounds, 2.0 if saved is not None and saved.bounded else None)
-    wishes = Wishes(
+    settings = NetworkSettings(
         [host for host in hosts.split(",") if host.strip()] or ["127.0.0.1"],
         rounds,
         chosen,
@@ -113,7 +115,7 @@ def init(
         absent.value,
         trusted=trusted,
     )
-    files = create(out, over, saved, wishes)
+    files = create(out, over, saved, settings)
     typer.echo(
         f"{_agents(len(files))} in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}"
     )
@@ -123,9 +125,9 @@ def init(
 def agent(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="One agent's file, such as net/agent-3.toml.")],
 ) -> None:
-    """Run one agent until it is told to end."""
+    """Run one agent until SIGTERM or Ctrl-C."""
     _need()
-    # The agent takes the place of this process: what the command line needs is no burden to it.
+    # The agent replaces this process, so that it does not keep what the command line has loaded.
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "collegium.live", str(file)])
 
@@ -147,7 +149,7 @@ def up(
 
 @app.command()
 def status(folder: Folder, as_json: AsJson = False) -> None:
-    """How every agent and its neighbours are; exit code 1 if one of them is down."""
+    """The state of every agent and its neighbours; exit code 1 if an agent is down."""
     _need()
     from collegium.live import launcher
 
@@ -157,13 +159,13 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows))
     else:
         _print_statuses(found)
-    if any(isinstance(said, str) for _, said in found):
+    if any(isinstance(one, str) for _, one in found):
         raise typer.Exit(1)
 
 
 def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
     table = Table(
-        "agent", "state", "neighbours", "in hand", "decided", "p50 ms", "p99 ms", "kB said", box=box.SIMPLE_HEAD
+        "agent", "state", "neighbours", "pending", "decided", "p50 ms", "p99 ms", "kB sent", box=box.SIMPLE_HEAD
     )
     notes = []
     for member, one in found:
@@ -176,11 +178,11 @@ def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
         counted = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         items, latency = one["items"], one["latency_ms"]
         table.add_row(
-            name, "ready" if one["ready"] else "waiting", counted, str(items["in_hand"]), str(items["done"]),
-            _number(latency["p50"]), _number(latency["p99"]), f"{one['bytes']['said'] / 1e3:.1f}",
+            name, "ready" if one["ready"] else "waiting", counted, str(items["pending"]), str(items["done"]),
+            _number(latency["p50"]), _number(latency["p99"]), f"{one['bytes']['sent'] / 1e3:.1f}",
         )  # fmt: skip
         notes += [f"{name}: {n['name']} {n['state']}: {n['reason']}" for n in one["neighbours"] if n["reason"]]
-        notes += [f"{name}: {reason} ({times}×)" for reason, times in one["strangers"].items()]
+        notes += [f"{name}: {reason} ({times}×)" for reason, times in one["refused_peers"].items()]
     console = Console(highlight=False, markup=False)
     console.print(table)
     for note in notes:
@@ -224,7 +226,7 @@ def demo(
     """Nine processes, one patch of a handwritten digit each, decide together; compared with the simulator."""
     _need()
     if keep is not None:
-        from collegium.team_files.folder import check_new
+        from collegium._team_files.folder import check_new
 
         check_new(keep)
     with TemporaryDirectory(prefix="collegium-live-") as scratch:
@@ -238,7 +240,7 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     from collegium import policy, topology
     from collegium.data import digits
     from collegium.live import launcher
-    from collegium.live.folder import Wishes, create
+    from collegium.live.folder import NetworkSettings, create
     from collegium.network import collaborate
     from collegium.team import Team
 
@@ -250,10 +252,10 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     )
     team.fit(train.views, train.y)
     console.print(f"nine agents trained apart on {len(train)} handwritten 3s and 8s; starting nine processes …")
-    create(folder, team.policy, team, Wishes(rounds=rounds, port=0, http_port=0))
+    create(folder, team.policy, team, NetworkSettings(rounds=rounds, port=0, http_port=0))
     n = min(items, len(test))
 
-    def ask(k: int) -> "list[Outcome]":
+    def decide(k: int) -> "list[ItemResult]":
         with network[k].client() as client:
             return client.decide(range(n), views=test.views[k][:n], trace=True)
 
@@ -264,9 +266,9 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
         before = [_bytes(member) for member in network]
         with ThreadPoolExecutor(9) as pool:
             begun = time.perf_counter()
-            answers = list(pool.map(ask, range(9)))
+            answers = list(pool.map(decide, range(9)))
             seconds = time.perf_counter() - begun
-        said = sum(_bytes(member) for member in network) - sum(before)
+        sent = sum(_bytes(member) for member in network) - sum(before)
     finally:
         launcher.down(folder)
     statistics = np.array([[one.trace for one in column] for column in answers], float).transpose(2, 1, 0)
@@ -284,7 +286,7 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
         "latency of an item", f"median {np.median(latency):.0f} ms, 99 % within {np.quantile(latency, 0.99):.0f} ms"
     )
     table.add_row(
-        "bytes said per item, all agents", f"{said / n:.0f}, of which {simulated.bits[0] / 8:.0f} are messages"
+        "bytes sent per item, all agents", f"{sent / n:.0f}, of which {simulated.bits[0] / 8:.0f} are messages"
     )
     table.add_row("difference to the simulator", f"{np.abs(statistics - simulated.statistics).max():g}")
     table.add_row("scores here and in the team", f"within {scores:.1e}")
@@ -294,7 +296,7 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
 
 def _bytes(member: "Member") -> int:
     with member.client() as client:
-        return int(client.status()["bytes"]["said"])
+        return int(client.status()["bytes"]["sent"])
 
 
 def _print_members(network: list["Member"]) -> None:
@@ -332,7 +334,7 @@ def _number(value: Any) -> str:
 
 
 def _need() -> None:
-    """The live extra, or the sentence that says how to get it."""
+    """The live extra, or an error on how to install it."""
     try:
         import cryptography
         import msgspec

@@ -1,4 +1,4 @@
-"""`collegium network`: build or read a network and say what it is like."""
+"""`collegium network`: build or read a network and print its properties."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def network(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the network (PNG, PDF or SVG).")] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
 ) -> None:
-    """Build or read a network: its size, links, mixing and everybody's say in the end."""
+    """Build or read a network: its size, links, mixing and Perron weights."""
     if plot is not None:
         from collegium import plots
 
         plots.check_name(plot)
     check_output(save, (".csv", ".npy", ".parquet", ".npz"))
-    with Console(stderr=True, markup=False).status(f"looking at {network} …"):
+    with Console(stderr=True, markup=False).status(f"analysing {network} …"):
         built = read_policy(network, policy)
         facts = describe(built)
     if plot is not None:
@@ -52,7 +52,7 @@ def network(
         "mixing time (rounds to within 1/4)",
         "not computed for so many agents" if _is_large(built) else str(facts["mixing_time"]),
     )
-    table.add_row("doubly stochastic (all have an equal say)", "yes" if facts["doubly_stochastic"] else "no")
+    table.add_row("doubly stochastic (all weigh equally)", "yes" if facts["doubly_stochastic"] else "no")
     table.add_row("Perron vector", _vector(built.perron))
     console.print(table)
     for path in (plot, save):

@@ -43,7 +43,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         metavar="RULE",
-        help=f"How agents weigh what they hear on a topology: {', '.join(POLICIES)} (default uniform).",
+        help=f"How agents weigh received messages on a topology: {', '.join(POLICIES)} (default uniform).",
         autocompletion=among(*POLICIES),
     ),
 ]

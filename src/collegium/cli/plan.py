@@ -105,5 +105,5 @@ def _print(console: Console, answer: "Answer") -> None:
     console.print(f"{'recommended' if answer.met else 'not possible; nearest'}: {answer.recommended.description}")
     for reason in answer.reasons:
         console.print(f"- {reason}")
-    console.print("\nWhat is guaranteed to agents who never fall silent, with messages of this size:")
+    console.print("\nWhat is guaranteed to agents that are never silent, with messages of this size:")
     print_certificate(console, answer.certificate)

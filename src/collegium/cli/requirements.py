@@ -21,7 +21,7 @@ EXTRAS = {
 
 
 def requirements() -> dict[str, list[Requirement]]:
-    """What is needed, under "", and what each extra adds: as the sources say, else as pip wrote it down."""
+    """What is needed, under "", and what each extra adds: from the sources, else from pip's metadata."""
     source = Path(collegium.__file__).parents[2] / "pyproject.toml"
     try:
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]

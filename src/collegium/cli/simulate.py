@@ -50,7 +50,7 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw error against rounds; needs labels.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Let agents with these scores talk over a network, and see what they decide and what it costs."""
+    """Run agents with these scores over a network, and see what they decide and what it costs."""
     from collegium import protocol
     from collegium.network import collaborate
 
@@ -68,17 +68,17 @@ def simulate(
     built, file = read_network_or_policy(network, policy)
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
     if file is not None and rule is None and bits is None and bound is None:
-        spoken = file.rule
+        chosen = file.rule
     else:
-        spoken = read_rule(rule or "degroot", bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)))
+        chosen = read_rule(rule or "degroot", bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)))
     items = table.items
     compiled.announce()
     run = collaborate(
-        table.values, built, rounds, spoken, seed, items=items, mailbox=getattr(protocol, MAILBOXES[mailbox])()
+        table.values, built, rounds, chosen, seed, items=items, mailbox=getattr(protocol, MAILBOXES[mailbox])()
     )
     errors = None if table.labels is None else run.errors(table.labels, names)
     if plot is not None and errors is not None:
-        plots.save(plots.error_figure(errors, {}, f"{spoken} on {network}"), plot)
+        plots.save(plots.error_figure(errors, {}, f"{chosen} on {network}"), plot)
     if out is not None:
         _write(out, run)
     if as_json:

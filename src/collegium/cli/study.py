@@ -26,7 +26,7 @@ NAMES = (
     "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
     "stopping", "robustness", "communication-cost",
 )  # fmt: skip
-"""Of collegium.lab.studies, which takes seconds to load: too long for somebody who presses Tab."""
+"""Of collegium.lab.studies, which takes seconds to load: too long for the shell's completion."""
 
 Names = Annotated[
     list[str] | None,

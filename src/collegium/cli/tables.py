@@ -72,7 +72,7 @@ def _labels_from_file(path: Path, scores: Table, items: NDArray[Any] | None) -> 
         raise InputFileError(f"--labels {path}: no such file, and no column of {scores.path.name} ({named})")
     table = read_table(path)
     if table.names is not None and len(table.columns) == 1 and table.names[0].lower() not in _LABEL_NAMES:
-        # a list of classes as words: its first line is a label too
+        # a list of classes as strings: its first line is a label too
         table = Table(None, [np.array([table.names[0], *table.columns[0].tolist()])], path)
     named_items, table = table.pop(_ITEM_NAMES)
     found, rest = table.pop(_LABEL_NAMES)
@@ -203,7 +203,7 @@ def check_writable(path: Path | None) -> None:
 
 
 def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write named columns as CSV, NPY (values only) or Parquet, whichever the name says."""
+    """Write named columns as CSV, NPY (values only) or Parquet, by the name's ending."""
     check_output(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,9 @@
     GET  /api/about            what stays as it is
     GET  /api/feed             snapshots as they come (server-sent events)
     GET  /api/views/{n}.png    what every agent sees of an item
-    POST /api/what-if          {"item": …, "wishes": {…}}: the item and the averages, as wished
+    POST /api/what-if          {"item": …, "changes": {…}}: the item and the averages, with the changes
 
-Files are read when the dashboard starts: nothing a request says is ever a path to one.
+Files are read when the dashboard starts: nothing in a request is ever used as a path to one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collegium.dashboard.sources import Feed
-from collegium.dashboard.what_if import MOST_ROUNDS, Wishes
+from collegium.dashboard.what_if import MOST_ROUNDS, Changes
 from collegium.errors import CollegiumError
 
 MOST_BODY = 1 << 14
-_LOOK = 0.1  # seconds between looks for a new snapshot
-_ALIVE = 10.0  # seconds after which a feed without news says that it is there
+_LOOK = 0.1  # seconds between checks for a new snapshot
+_ALIVE = 10.0  # seconds after which a feed without a new snapshot sends a comment to keep the connection
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = [
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
@@ -52,20 +52,20 @@ _PLAIN = {
     "faulty": "Which: the numbers of agents.",
     "seed": "Seed of draws: a whole number from 0 on, below 2^53.",
 }
-"""What each control of the page takes, for who asked for something else."""
+"""What each control of the page takes, for requests with anything else."""
 _encode = msgspec.json.Encoder().encode
 
 
 class _Question(msgspec.Struct, forbid_unknown_fields=True):
     item: str
-    wishes: Wishes
+    changes: Changes
 
 
 _question = msgspec.json.Decoder(_Question)
 
 
 def app(feed: Feed, host: str, ending: asyncio.Event | None = None) -> Starlette:
-    """The web application of one feed; `ending` is set when it is to let go of those who look."""
+    """The web application of one feed; `ending` is set when open feeds are to end."""
     page = _Page(feed, ending)
     return Starlette(
         routes=[
@@ -76,7 +76,7 @@ def app(feed: Feed, host: str, ending: asyncio.Event | None = None) -> Starlette
             Route("/api/views/{number}.png", page.get_views, methods=["GET"]),
             Route("/api/what-if", page.post_what_if, methods=["POST"]),
         ],
-        middleware=[Middleware(_Door, host)],
+        middleware=[Middleware(_HostCheck, host)],
         exception_handlers={HTTPException: _refused, CollegiumError: _mistake},  # type: ignore[dict-item]
     )
 
@@ -129,7 +129,7 @@ class _Page:
                 elif quiet > _ALIVE:
                     quiet = 0.0
                     yield b": still here\n\n"
-                # What comes meanwhile is told at once with the next one: a slow reader has no queue.
+                # Changes meanwhile come with the next snapshot: a slow reader has no queue.
                 await asyncio.sleep(_LOOK)
                 quiet += _LOOK
         finally:
@@ -146,14 +146,14 @@ class _Page:
         try:
             question = _question.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            where = re.search(r"`\$\.wishes\.(\w+)", str(problem))
+            where = re.search(r"`\$\.changes\.(\w+)", str(problem))
             plain = _PLAIN.get(where[1]) if where else None
             raise HTTPException(422, plain or f"this is no what-if: {problem}") from None
-        return _json(await run_in_threadpool(self._feed.answer, question.item, question.wishes))
+        return _json(await run_in_threadpool(self._feed.answer, question.item, question.changes))
 
 
-class _Door:
-    """Says no to other names of this machine, which a foreign page may have given it, and adds what browsers heed."""
+class _HostCheck:
+    """Refuses other host names of this machine, which a foreign page may have given it, and adds security headers."""
 
     def __init__(self, inner: ASGIApp, host: str) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The feed of a live network: every agent is asked a few times a second, while somebody looks, and only asked."""
+"""The feed of a live network: polls every agent a few times a second, read-only, while a viewer is connected."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ from collegium.policy import Policy
 from collegium.protocol import registry
 
 PERIOD = 0.25
-"""Seconds between two questions to an agent."""
+"""Seconds between two polls of an agent."""
 _TIMEOUT = 2.0
-_ASKED = 16  # items an agent is asked for: those of different agents must overlap
+_POLLED = 16  # items requested of an agent: those of different agents must overlap
 _SHOWN = 8
 _MOMENTS = 3.0  # seconds that rates are means of
 _REMEMBERED = 400  # items, for what-ifs
-_WORST = ("refused", "silent", "late", "up")
+_WORST = ("refused", "down", "late", "up")
 
 
 @dataclass
-class _Said:
-    """What an agent said last, or why it said nothing."""
+class _Report:
+    """An agent's last status, or why there is none."""
 
     status: dict[str, Any] | None = None
     why: str = ""
-    state: str = "silent"
-    """How it is, if it said nothing."""
+    state: str = "down"
+    """Its state, if there is no status."""
     counted: deque[tuple[float, int, int]] = field(default_factory=deque)
-    """When it was asked lately, and how many rounds it had done and bytes it had said by then."""
+    """When it was polled lately, and how many rounds it had done and bytes it had sent by then."""
 
     def rates(self) -> tuple[float | None, float | None]:
         """Rounds and bytes per second, over the last moments."""
         if len(self.counted) < 2:
             return None, None
-        (then, rounds, said), (now, more_rounds, more_said) = self.counted[0], self.counted[-1]
-        return (more_rounds - rounds) / (now - then), (more_said - said) / (now - then)
+        (then, rounds, sent), (now, more_rounds, more_sent) = self.counted[0], self.counted[-1]
+        return (more_rounds - rounds) / (now - then), (more_sent - sent) / (now - then)
 
 
 @dataclass
 class _Known:
-    """An item, as the agents tell of it, by agent."""
+    """An item, as each agent reports it."""
 
     born: float
-    told: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
 class Live(Feed):
@@ -87,43 +87,43 @@ class Live(Feed):
             has_truth=dataset is not None, has_views=dataset is not None, network=network_of(policy, drawn.positions),
             topologies=list(what_if.topologies(K)),
         )  # fmt: skip
-        self._said = [_Said() for _ in network]
+        self._reports = [_Report() for _ in network]
         self._items: OrderedDict[str, _Known] = OrderedDict()
         self._sequence = 0
         self._lock = threading.Lock()
-        self._lookers = 0
-        self._somebody_looks, self._ending = threading.Event(), threading.Event()
+        self._viewers = 0
+        self._watched, self._ending = threading.Event(), threading.Event()
         clients = [member.client(_TIMEOUT) for member in network]
         for k, client in enumerate(clients):
-            threading.Thread(target=self._ask, args=(k, client), name=f"ask-{k}", daemon=True).start()
+            threading.Thread(target=self._poll, args=(k, client), name=f"poll-{k}", daemon=True).start()
         self.compile(replace(self._base, scores=np.zeros((1, K))))
 
     @property
     def about(self) -> About:
         return self._about
 
-    def watch(self, looks: bool) -> None:
+    def watch(self, starts: bool) -> None:
         with self._lock:
-            self._lookers += 1 if looks else -1
-            (self._somebody_looks.set if self._lookers else self._somebody_looks.clear)()
+            self._viewers += 1 if starts else -1
+            (self._watched.set if self._viewers else self._watched.clear)()
 
     def close(self) -> None:
         self._ending.set()
-        self._somebody_looks.set()
+        self._watched.set()
 
     def snapshot(self) -> Snapshot:
         with self._lock:
             newest = sorted(self._items, key=lambda id: -self._items[id].born)[:_SHOWN]
             items = [self._item(id) for id in newest]
             health = [self._health(k) for k in range(len(self._members))]
-            strangers = {reason for said in self._said if said.status for reason in said.status["strangers"]}
-            return Snapshot(self._sequence, items, health, sorted(strangers))
+            refused = {reason for one in self._reports if one.status for reason in one.status["refused_peers"]}
+            return Snapshot(self._sequence, items, health, sorted(refused))
 
     def world(self, item: str) -> tuple[World, int]:
         with self._lock:
             whole = {id: scores for id, known in self._items.items() if (scores := self._scores(known)) is not None}
         if item not in whole:
-            raise InputFileError("this item's local statistics are not known of all agents: choose another item")
+            raise InputFileError("this item's local statistics are not known for all agents: choose another item")
         names = [int(id, 16) for id in whole]
         y = None
         if self.views is not None:
@@ -135,54 +135,54 @@ class Live(Feed):
         number = int(item, 16)
         return number if self.views is not None and number < len(self.views) else None
 
-    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── polling ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask(self, k: int, client: Client) -> None:
-        """One agent, question after question: a slow one is asked less often, and nobody else waits for it."""
+    def _poll(self, k: int, client: Client) -> None:
+        """Poll one agent: a slow one is polled less often and does not delay the others."""
         while not self._ending.is_set():
-            self._somebody_looks.wait()
+            self._watched.wait()
             begun = time.monotonic()
             try:
-                status, recent = client.status(), client.recent(_ASKED)
+                status, recent = client.status(), client.recent(_POLLED)
                 me = self._members[k].file.agent
                 if (status.get("network"), status.get("number")) != (me.network, me.number):
                     raise InputFileError(f"{client.url} is the port of another agent now")
-                self._hear(k, status, recent, time.monotonic())
+                self._record(k, status, recent, time.monotonic())
             except CollegiumError as problem:
                 with self._lock:
-                    # It answers, but not to us: the token is not its own.
+                    # It answers, but refuses this token.
                     refuses = re.search(r" answered 40[13]:", str(problem))
-                    self._said[k] = _Said(None, str(problem), "refused" if refuses else "silent")
+                    self._reports[k] = _Report(None, str(problem), "refused" if refuses else "down")
                     self._sequence += 1
             self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
 
-    def _hear(self, k: int, status: dict[str, Any], recent: list[dict[str, Any]], now: float) -> None:
+    def _record(self, k: int, status: dict[str, Any], recent: list[dict[str, Any]], now: float) -> None:
         with self._lock:
-            counted = self._said[k].counted
+            counted = self._reports[k].counted
             if counted and status["rounds_done"] < counted[-1][1]:  # it was started again
                 counted = deque()
-            counted.append((now, status["rounds_done"], status["bytes"]["said"]))
+            counted.append((now, status["rounds_done"], status["bytes"]["sent"]))
             while now - counted[0][0] > _MOMENTS:
                 counted.popleft()
-            self._said[k] = _Said(status, counted=counted)
-            for told in recent:
-                born = now - told["age_ms"] / 1e3
-                known = self._items.setdefault(told["identity"], _Known(born))
-                known.told[k] = told
+            self._reports[k] = _Report(status, counted=counted)
+            for item in recent:
+                born = now - item["age_ms"] / 1e3
+                known = self._items.setdefault(item["identity"], _Known(born))
+                known.reports[k] = item
             while len(self._items) > _REMEMBERED:
                 self._items.pop(min(self._items, key=lambda id: self._items[id].born))
             self._sequence += 1
 
-    # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── showing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _item(self, id: str) -> Item:
         known, K, T = self._items[id], len(self._members), self._base.rounds
-        told = [known.told.get(k, {}) for k in range(K)]
-        traces = [one.get("trace", []) for one in told]
+        reports = [known.reports.get(k, {}) for k in range(K)]
+        traces = [one.get("trace", []) for one in reports]
         reached = max((len(trace) for trace in traces), default=0)
         spoke = np.zeros((T, K), bool)
         for k in range(K):
-            sent = told[k].get("spoke", [])
+            sent = reports[k].get("spoke", [])
             spoke[: len(sent), k] = sent
         scores = self._scores(known)
         place = self.place(id)
@@ -196,45 +196,45 @@ class Live(Feed):
             rounds=T,
             statistics=[[trace[t] if t < len(trace) else None for trace in traces] for t in range(reached)],
             limit=None if scores is None else what_if.limit(self._base, scores),
-            settled=[[one.get("settled") if t == T else None for one in told] for t in range(reached)],
+            settled=[[one.get("settled") if t == T else None for one in reports] for t in range(reached)],
             spoke=spoke[: max(reached - 1, 0)].tolist(),
             bits=int((spoke @ audience).sum()) * self._base.rule.message_bits(),
-            missed=[one.get("missed", []) for one in told],
-            views=[one.get("view", "waiting") for one in told],
+            missed=[one.get("missed", []) for one in reports],
+            views=[one.get("view", "waiting") for one in reports],
             picture=self.picture(id),
         )
 
     def _scores(self, known: _Known) -> Doubles | None:
-        scores = [known.told[k]["score"] if k in known.told else None for k in range(len(self._members))]
+        scores = [known.reports[k]["score"] if k in known.reports else None for k in range(len(self._members))]
         return None if any(score is None for score in scores) else np.array(scores, np.float64)
 
     def _health(self, k: int) -> Health:
-        said = self._said[k]
+        report = self._reports[k]
         views = [
             (one["state"], f"{about.status['name']}: {one['reason']}" if one["reason"] else "")
-            for about in self._said
+            for about in self._reports
             if about.status
             for one in about.status["neighbours"]
             if one["number"] == k
         ]
-        if said.why:
-            views.append((said.state, said.why))
-        nothing = ("up", "") if said.status else ("not asked yet", "")
+        if report.why:
+            views.append((report.state, report.why))
+        nothing = ("up", "") if report.status else ("not polled yet", "")
         state, why = min(views, key=lambda view: _WORST.index(view[0]), default=nothing)
-        if said.status is None:
-            return Health(state, why or said.why, *[None] * 9)
-        status, rates = said.status, said.rates()
+        if report.status is None:
+            return Health(state, why or report.why, *[None] * 9)
+        status, rates = report.status, report.rates()
         return Health(
             state=state,
-            why=why or status["why_not"] or "",
+            why=why or status["not_ready_reason"] or "",
             rounds_per_second=rates[0],
             p50_ms=status["latency_ms"]["p50"],
             p99_ms=status["latency_ms"]["p99"],
-            bytes_said=status["bytes"]["said"],
-            bytes_heard=status["bytes"]["heard"],
+            bytes_sent=status["bytes"]["sent"],
+            bytes_received=status["bytes"]["received"],
             bytes_per_second=rates[1],
             rejected=sum(one["rejected_frames"] for one in status["neighbours"]),
-            in_hand=status["items"]["in_hand"],
+            pending=status["items"]["pending"],
             done=status["items"]["done"],
         )
 

@@ -40,7 +40,7 @@ def url(bound: socket.socket) -> str:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Lets go of those who look before it waits for them to leave."""
+    """Ends open feeds before it waits for their connections to close."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None], ending: asyncio.Event) -> None:
         super().__init__(config)

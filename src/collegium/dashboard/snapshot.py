@@ -1,4 +1,4 @@
-"""What the page is told: the same words for a recorded run and for a live network."""
+"""What the page is sent: the same fields for a recorded run and for a live network."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ START = secrets.token_hex(8)
 
 
 class Network(msgspec.Struct, frozen=True):
-    """Who hears whom, how much it counts, and where to draw it."""
+    """The links, their weights, and where to draw the agents."""
 
     positions: list[tuple[float, float]]
     """x to the right and y upwards."""
     links: list[tuple[int, int, float]]
-    """Speaker, hearer and the weight the hearer gives; nobody's own term."""
+    """Sender, receiver and the weight the receiver gives; no self-loops."""
     perron: list[float]
     slem: float
     """How fast disagreement shrinks: its share that is left after a round, in the long run."""
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One item, as far as its rounds have come; None where an agent has not said or does not know."""
+    """One item, as far as its rounds have come; None where it is not known yet."""
 
     id: str
     """What the server calls it."""
@@ -46,9 +46,9 @@ class Item(msgspec.Struct, frozen=True):
     settled: list[list[bool | None]] | None
     """By round, then by agent: whether the label is proven to stay; None for rules without a proof."""
     spoke: list[list[bool]]
-    """By round from 1 on, then by agent: who sent its word."""
+    """By round from 1 on, then by agent: who sent a message."""
     bits: int | None = None
-    """Sent about this item by everybody, in all rounds."""
+    """Sent about this item by all agents, in all rounds."""
     missed: list[list[str]] = []
     """Live: by agent, the neighbours it had to do without."""
     views: list[str] = []
@@ -80,20 +80,20 @@ class Averages(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """How a live agent is; None for what it has not told."""
+    """The state of a live agent; None for what is not known."""
 
     state: str
-    """up, late, silent or refused, by what its neighbours and its own port say."""
+    """up, late, down or refused, by its neighbours and its own port."""
     why: str
     rounds_per_second: float | None
     p50_ms: float | None
     p99_ms: float | None
-    bytes_said: int | None
-    bytes_heard: int | None
+    bytes_sent: int | None
+    bytes_received: int | None
     bytes_per_second: float | None
     rejected: int | None
-    """Frames this agent turned away."""
-    in_hand: int | None
+    """Frames this agent refused."""
+    pending: int | None
     done: int | None
 
 
@@ -139,10 +139,10 @@ def network_of(policy: Policy, positions: NDArray[np.float64] | None = None) -> 
     graph = policy.graph
     places: Any = graph.positions if positions is None else positions
     places = circle(policy.size) if places is None else places
-    hearer = np.repeat(np.arange(policy.size), np.diff(graph.indptr))
+    receiver = np.repeat(np.arange(policy.size), np.diff(graph.indptr))
     links = [
         (int(l), int(k), float(weight))
-        for l, k, weight in zip(graph.indices, hearer, policy.weights, strict=True)
+        for l, k, weight in zip(graph.indices, receiver, policy.weights, strict=True)
         if l != k
     ]
     return Network([(float(x), float(y)) for x, y in places], links, policy.perron.tolist(), float(policy.slem))

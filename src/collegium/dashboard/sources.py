@@ -12,7 +12,7 @@ from collegium.agents.base import Signs
 from collegium.dashboard import what_if
 from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of
 from collegium.dashboard.views import Views
-from collegium.dashboard.what_if import Doubles, Wishes, World
+from collegium.dashboard.what_if import Changes, Doubles, World
 from collegium.errors import DataError, InputFileError
 from collegium.protocol import registry
 
@@ -48,18 +48,18 @@ class Feed(ABC):
     def world(self, item: str) -> tuple[World, int]:
         """What a what-if starts from, and the place of an item in it."""
 
-    def watch(self, looks: bool) -> None:
-        """Somebody begins or ceases to look."""
-        del looks
+    def watch(self, starts: bool) -> None:
+        """A viewer connects or leaves."""
+        del starts
 
     def close(self) -> None:
-        """Nobody will look again."""
+        """No viewer will connect again."""
         return
 
-    def answer(self, item: str, wishes: Wishes) -> Answer:
-        """The item and the averages, as wished."""
+    def answer(self, item: str, changes: Changes) -> Answer:
+        """The item and the averages, with the changes."""
         given, i = self.world(item)
-        world = what_if.changed(given, wishes)
+        world = what_if.changed(given, changes)
         with self._one_at_a_time:
             averages = None
             if self._compiled.is_set():

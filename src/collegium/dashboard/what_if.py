@@ -32,8 +32,8 @@ _WEIGHTS: dict[str, Callable[[Graph], Policy]] = {
 }
 
 
-class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be different; a wish left out leaves things as they were given."""
+class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be different; what is left out stays as it was given."""
 
     topology: str = "given"
     weights: Literal["given", "uniform", "metropolis", "laplacian"] = "given"
@@ -111,37 +111,37 @@ def topologies(K: int) -> dict[str, Graph]:
     return found
 
 
-def changed(world: World, wishes: Wishes) -> World:
-    """The world as wished."""
-    rounds = wishes.rounds or world.rounds
-    seed = world.seed if wishes.seed is None else wishes.seed
-    scores = _with_faults(world.scores, wishes, seed)
+def changed(world: World, changes: Changes) -> World:
+    """The world with these changes."""
+    rounds = changes.rounds or world.rounds
+    seed = world.seed if changes.seed is None else changes.seed
+    scores = _with_faults(world.scores, changes, seed)
     return replace(
-        world, policy=_policy(world.policy, wishes), scores=scores, rounds=rounds, seed=seed,
-        rule=_rule(world, wishes, rounds, float(np.abs(scores).max(initial=0.0))),
+        world, policy=_policy(world.policy, changes), scores=scores, rounds=rounds, seed=seed,
+        rule=_rule(world, changes, rounds, float(np.abs(scores).max(initial=0.0))),
     )  # fmt: skip
 
 
-def _policy(given: Policy, wishes: Wishes) -> Policy:
-    if wishes.topology == "given":
-        return given if wishes.weights == "given" else _WEIGHTS[wishes.weights](given.graph)
+def _policy(given: Policy, changes: Changes) -> Policy:
+    if changes.topology == "given":
+        return given if changes.weights == "given" else _WEIGHTS[changes.weights](given.graph)
     known = topologies(given.size)
-    if wishes.topology not in known:
-        raise RuleError(f"there is no topology {wishes.topology[:40]!r}: choose one of {', '.join(known)}")
-    return _WEIGHTS["uniform" if wishes.weights == "given" else wishes.weights](known[wishes.topology])
+    if changes.topology not in known:
+        raise RuleError(f"there is no topology {changes.topology[:40]!r}: choose one of {', '.join(known)}")
+    return _WEIGHTS["uniform" if changes.weights == "given" else changes.weights](known[changes.topology])
 
 
-def _rule(world: World, wishes: Wishes, rounds: int, largest: float) -> Rule:
+def _rule(world: World, changes: Changes, rounds: int, largest: float) -> Rule:
     given = world.rule
     inner = given.rule if isinstance(given, Quantised) else given
-    if wishes.rule != "given":
+    if changes.rule != "given":
         settings = {
-            "delta-trigger": (wishes.threshold,),
-            "label-stability": (wishes.patience, wishes.confidence),
-        }.get(wishes.rule, ())
-        text = f"{wishes.rule}:{','.join(map(repr, settings))}" if settings else wishes.rule
+            "delta-trigger": (changes.threshold,),
+            "label-stability": (changes.patience, changes.confidence),
+        }.get(changes.rule, ())
+        text = f"{changes.rule}:{','.join(map(repr, settings))}" if settings else changes.rule
         inner = registry.rule_from_text(text)
-    bits = (given.bits if isinstance(given, Quantised) else 64) if not wishes.bits else wishes.bits
+    bits = (given.bits if isinstance(given, Quantised) else 64) if not changes.bits else changes.bits
     if bits > 32:
         return inner
     # The bound as given if it is wide enough; else the least that takes these scores for so many rounds.
@@ -153,14 +153,14 @@ def _rule(world: World, wishes: Wishes, rounds: int, largest: float) -> Rule:
     return Quantised(inner, bits, max(largest, 1e-12) / share)
 
 
-def _with_faults(scores: Doubles, wishes: Wishes, seed: int) -> Doubles:
-    if wishes.fault == "none" or not wishes.faulty:
+def _with_faults(scores: Doubles, changes: Changes, seed: int) -> Doubles:
+    if changes.fault == "none" or not changes.faulty:
         return scores
-    if wishes.fault == "noise":
-        return corruption.noise(scores, wishes.faulty, wishes.strength, seed)
-    if wishes.fault == "stuck":
-        return corruption.stuck(scores, wishes.faulty)
-    return corruption.sign_flip(scores, wishes.faulty, wishes.strength)
+    if changes.fault == "noise":
+        return corruption.noise(scores, changes.faulty, changes.strength, seed)
+    if changes.fault == "stuck":
+        return corruption.stuck(scores, changes.faulty)
+    return corruption.sign_flip(scores, changes.faulty, changes.strength)
 
 
 def item(world: World, i: int, picture: str | None = None) -> Item:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data import folders, patches
-from collegium.data.classes import two_classes
+from collegium.data._classes import two_classes
 from collegium.data.dataset import Dataset
 from collegium.errors import DataError, InputFileError
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium.data import patches
-from collegium.data.classes import two_classes
+from collegium.data._classes import two_classes
 from collegium.data.dataset import Dataset
 from collegium.errors import DataError
 

@@ -92,7 +92,7 @@ def explained(output: str) -> str:
     if library:
         return f"the shared library {library[1]} is missing; on Debian or Ubuntu: apt install {LIBRARIES}"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "it ended without a word"
+    return lines[-1] if lines else "its output is empty"
 
 
 def _home() -> Path:

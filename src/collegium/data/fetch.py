@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from collegium.data import folders
-from collegium.data.archive import unpack
+from collegium.data._archive import unpack
+from collegium.data._download import Remote, download
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_BYTES, ARCHIVE_SHA256, FOLDER, OFFICIAL, OFFICIAL_IMAGES, RECORD
 from collegium.data.cifar10 import records as records_of
-from collegium.data.download import Remote, download
 from collegium.data.inventory import Inventory, take_stock
 from collegium.errors import DataError, InputFileError
 

@@ -67,7 +67,7 @@ def is_folder(path: Path) -> bool:
 
 
 def listing(folder: Path) -> list[str]:
-    """The names of what somebody put into a folder, sorted: not what file managers leave there."""
+    """The names of what a user put into a folder, sorted: not what file managers leave there."""
     try:
         return sorted(name for name in os.listdir(folder) if not is_clutter(name))
     except OSError as problem:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collegium._util.progress import progress
 from collegium.data import folders
+from collegium.data._png import read_grey
 from collegium.data.cifar10 import FILES, OFFICIAL, OFFICIAL_IMAGES, records
 from collegium.data.cifar10 import OBTAIN as CIFAR10_OBTAIN
 from collegium.data.cifar10 import counts as count_images
@@ -19,7 +20,6 @@ from collegium.data.digits import read as read_digits
 from collegium.data.modelnet import OBTAIN as MODELNET_OBTAIN
 from collegium.data.modelnet import SIZE, SPLITS, classes_in, item
 from collegium.data.modelnet import where as where_modelnet
-from collegium.data.png import read_grey
 from collegium.errors import CollegiumError, DataError, InputFileError
 
 NAMES = ("digits", "cifar10", "modelnet")

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
 from collegium._util.progress import progress
-from collegium.data import cache, folders
-from collegium.data.classes import two_classes
+from collegium.data import _cache, folders
+from collegium.data._classes import two_classes
+from collegium.data._png import read_grey
 from collegium.data.dataset import Dataset
-from collegium.data.png import read_grey
 from collegium.errors import DataError, InputFileError
 
 FOLDER = "modelnet-views"
@@ -86,7 +86,7 @@ def classes_in(folder: Path) -> list[str]:
 
 
 def items_in(folder: Path, name: str, split: str) -> list[Item]:
-    """The objects of a class, sorted by name; one with a view missing or a stranger among them is refused by name."""
+    """The objects of a class, sorted by name; one with a view missing or an unknown file is refused by name."""
     place = folder / name / split
     if not folders.is_folder(place):
         raise DataError(f"there is no folder {place}: the {split} objects of {name} are missing")
@@ -104,9 +104,9 @@ def item(place: Path) -> Item:
     missing = [name for name in FILES if name not in present]
     if missing:
         raise InputFileError(f"{place} lacks {', '.join(missing)}: render the object again or remove its folder")
-    strangers = [name for name in present if name not in FILES]
-    if strangers:
-        raise InputFileError(f"{place / strangers[0]} does not belong here: views are called {FILES[0]} to {FILES[-1]}")
+    unknown = [name for name in present if name not in FILES]
+    if unknown:
+        raise InputFileError(f"{place / unknown[0]} does not belong here: views are called {FILES[0]} to {FILES[-1]}")
     files = tuple(place / name for name in FILES)
     try:
         stamps = tuple((at.st_size, at.st_mtime_ns) for at in map(os.stat, files))
@@ -131,10 +131,10 @@ def _part(folder: Path, split: str, pair: tuple[str, str], background: int, size
     items = [item for group in groups for item in group]
     shape = (VIEWS, len(items), size, size, 1)
     key = (_VERSION, split, *pair, background, shape, *((item.name, item.stamps) for item in items))
-    path = cache.place(f"modelnet-{pair[0]}-{pair[1]}-{split}", key)
-    cube = cache.kept(path, shape)
+    path = _cache.place(f"modelnet-{pair[0]}-{pair[1]}-{split}", key)
+    cube = _cache.kept(path, shape)
     if cube is None:
-        cube = cache.keep(path, decode(items, background, size, f"reading {len(items)} {split} objects of ModelNet"))
+        cube = _cache.keep(path, decode(items, background, size, f"reading {len(items)} {split} objects of ModelNet"))
     names = [item.name for item in items]
     if len(set(names)) < len(names):
         names = [f"{name}/{item.name}" for name, group in zip(pair, groups, strict=True) for item in group]

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from collegium._util.arguments import real_number, whole_number
-from collegium.data.png import claimed_width
+from collegium._util.files import atomic_write
+from collegium.data._png import claimed_width
 from collegium.errors import DataError, InputFileError
 
 NAME = "rendering.json"
@@ -63,10 +64,9 @@ def read(target: Path) -> Record | None:
 
 def write(target: Path, record: Record) -> None:
     """Note it, all at once."""
-    part = target / f"{NAME}.part"
     since = {"since": record.since} if record.since else {}
-    part.write_text(json.dumps(asdict(record.settings) | since) + "\n")
-    os.replace(part, target / NAME)
+    with atomic_write(target / NAME) as file:
+        file.write((json.dumps(asdict(record.settings) | since) + "\n").encode())
 
 
 def agree(target: Path, settings: Settings, overwrite: bool, planned: set[Path]) -> Record | None:

@@ -18,12 +18,12 @@ from collegium._util.arguments import whole_number
 from collegium._util.machine import cores
 from collegium._util.progress import progress
 from collegium.data import record
+from collegium.data._png import OtherSize, read_grey
+from collegium.data._workers import Blender, Crew, Task
 from collegium.data.environment import environment
 from collegium.data.folders import is_clutter, locked
 from collegium.data.modelnet import SPLITS
-from collegium.data.png import OtherSize, read_grey
 from collegium.data.record import Settings
-from collegium.data.workers import Blender, Crew, Task
 from collegium.errors import DataError, InputFileError
 
 _SCRATCH = ".rendering"

@@ -9,10 +9,10 @@ import numpy as np
 from collegium._util.progress import track
 from collegium._util.scores import check_scores
 from collegium._util.views import rows
+from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents.base import Model
 from collegium.agents.independent import checked_scores, recipes
 from collegium.agents.scores import Scores
-from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.errors import CollegiumError
 from collegium.fusion.base import (
     Aligned,

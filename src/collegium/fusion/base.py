@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from collegium._util.measures import wrong
 from collegium._util.scores import check_scores
 from collegium._util.views import gather
-from collegium.agents.calibration import uncentred
+from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.scores import Scores
 from collegium.data import Dataset
 from collegium.errors import DataError, ModelError, ScoreError
@@ -105,6 +105,8 @@ class ScoreMethod(Method):
     tanh(f/2) if `bounded`, less the mean of the training scores that went the same way if `center`."""
 
     message_bits: ClassVar[int] = NUMBER_BITS
+    pipeline_: ScorePipeline
+    """From raw scores to statistics, as `fit` found it."""
 
     def __init__(self, center: bool = True, calibrate: bool = False, bounded: bool = False) -> None:
         self.center = center
@@ -115,9 +117,7 @@ class ScoreMethod(Method):
         """Learn centers and temperatures, each agent for itself, then whatever the method adds."""
         self._forget()
         check_record(scores)
-        self.temperature_ = scores.temperature if self.calibrate else np.ones(scores.size)
-        ready = uncentred(scores.train, self.temperature_, self.bounded)
-        self.center_ = ready.mean(axis=0) if self.center else np.zeros(scores.size)
+        self.pipeline_ = scores.pipeline(self.center, self.calibrate, self.bounded)
         self.training_transmissions_ = self._learn(scores)
         return self
 
@@ -133,7 +133,7 @@ class ScoreMethod(Method):
                 f"{self.name} learns from validation items of both classes; there are {positive} of +1 and "
                 f"{len(scores.val) - positive} of -1"
             )
-        c = uncentred(scores.val, self.temperature_, self.bounded) - self.center_
+        c = self.pipeline_(scores.val)
         if np.abs(c).max() > LARGEST:
             raise ScoreError(f"{self.name} cannot be fitted on scores beyond ±{LARGEST:g}: divide them by their size")
         return c, scores.y_val
@@ -141,9 +141,7 @@ class ScoreMethod(Method):
     def statistics(self, X: ArrayLike) -> Doubles:
         """The agents' statistics of raw scores, shape (n, K)."""
         self._fitted()
-        raw = check_scores(X, len(self.center_))
-        ready: Doubles = uncentred(raw, self.temperature_, self.bounded) - self.center_
-        return ready
+        return self.pipeline_(check_scores(X, len(self.pipeline_.center)))
 
     def decide(self, X: ArrayLike) -> Decision:
         """Every agent sends one message about each item to a centre, and the centre decides."""

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium._util.progress import progress
+from collegium.agents._outputs import to_scores
+from collegium.agents._seeding import seed_sequence
 from collegium.agents.optimisation import History, Sample, Training, autocast, check_training, optimise, single, threads
-from collegium.agents.outputs import to_scores
 from collegium.agents.scores import Scores
-from collegium.agents.seeding import seed_sequence
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
 from collegium.fusion.base import Aligned
 from collegium.fusion.oracle import Oracle
 
 if TYPE_CHECKING:
-    from collegium.fusion.multi_view import MultiViewNetwork
+    from collegium.fusion._multi_view import MultiViewNetwork
 
 HEAD = Training(learning_rate=1e-3, batch_size=32, patience=10)
 """How the head of `MultiViewOracle` is trained; the paper names Adam and early stopping."""
@@ -64,8 +64,8 @@ class MultiViewOracle(Oracle):
     def _train(self, items: Aligned, bar: Any) -> None:
         import torch
 
-        from collegium.fusion.in_threads import in_threads
-        from collegium.fusion.multi_view import MultiViewNetwork, OnItems
+        from collegium.fusion._in_threads import in_threads
+        from collegium.fusion._multi_view import MultiViewNetwork, OnItems
 
         data, inside, outside = items
         rows = np.concatenate([inside, outside])
@@ -103,8 +103,8 @@ class MultiViewOracle(Oracle):
     def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
         import torch
 
-        from collegium.fusion.in_threads import in_threads
-        from collegium.fusion.multi_view import PIECE
+        from collegium.fusion._in_threads import in_threads
+        from collegium.fusion._multi_view import PIECE
 
         network = self.network_
         matching = [model.matching(view) for model, view in zip(self.models_, views, strict=True)]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.agents._seeding import seed_sequence, seeded
 from collegium.agents.independent import Task, checked_scores, fit_side_by_side
 from collegium.agents.scores import Scores
-from collegium.agents.seeding import seed_sequence, seeded
 from collegium.agents.sklearn_model import to_features
 from collegium.agents.torch_model import TorchModel
 from collegium.data import patches

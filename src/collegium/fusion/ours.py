@@ -14,7 +14,7 @@ from collegium.protocol import DeGroot, Quantised, Rule, SocialLearning
 
 
 class Ours(ScoreMethod):
-    """Test-time collaboration: every agent decides after `rounds` of talking to its neighbours [hu2026, Sec. II].
+    """Test-time collaboration: every agent decides after `rounds` of messages to its neighbours [hu2026, Sec. II].
 
     With `center=False` it is the paper's *Ours (no centering)*; with `rule=protocol.SocialLearning()`, social learning
     with static observations. The paper compares methods where communication suffices: take enough rounds for A^t to
@@ -43,8 +43,8 @@ class Ours(ScoreMethod):
     def name(self) -> str:  # type: ignore[override]
         """What the paper calls it."""
         rule = self.rule.rule if isinstance(self.rule, Quantised) else self.rule
-        spoken = "Social learning" if isinstance(rule, SocialLearning) else "Ours"
-        return spoken if self.center else f"{spoken} (no centering)"
+        name = "Social learning" if isinstance(rule, SocialLearning) else "Ours"
+        return name if self.center else f"{name} (no centering)"
 
     def _learn(self, scores: Scores) -> int:
         if not isinstance(self.policy, Policy):
@@ -54,6 +54,6 @@ class Ours(ScoreMethod):
         return 0
 
     def decide(self, X: ArrayLike) -> Decision:
-        """Let the agents talk; the messages are counted in the run."""
+        """Run the agents; the messages are counted in the run."""
         run = collaborate(self.statistics(X), self.policy, self.rounds, self.rule, self.rng, record="final")
         return Decision(run.statistics[-1], run.transmissions, run.bits)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from collegium._util.progress import progress
+from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents.base import View
 from collegium.agents.independent import checked_scores, recipes
 from collegium.agents.optimisation import Training, batches, check_training, stop_early
 from collegium.agents.scores import Scores
-from collegium.agents.seeding import descend, seed_sequence, seeded
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
 from collegium.fusion.base import (
@@ -93,8 +93,8 @@ class VFLJT(Method):
     def _train(self, items: Aligned, models: list[TorchModel], settings: Training, seed: int, told: Any) -> None:
         import torch
 
-        from collegium.fusion.border import Border, Branch, Server
-        from collegium.fusion.in_threads import in_threads
+        from collegium.fusion._border import Border, Branch, Server
+        from collegium.fusion._in_threads import in_threads
 
         data, inside, outside = items
         branches = [
@@ -134,7 +134,7 @@ class VFLJT(Method):
         """Every branch sends its score to the server, which decides."""
         import torch
 
-        from collegium.fusion.border import Border
+        from collegium.fusion._border import Border
 
         self._fitted()
         K = len(self.models_)

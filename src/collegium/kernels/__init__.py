@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from collegium.kernels.job import Job, Recorded
-from collegium.links import Perfect
+from collegium.links import Lossy, Perfect
+from collegium.policy import Policy
 from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, LabelStability, Quantised, Renormalise, Rule
 from collegium.protocol.averaging import Averaging
 from collegium.protocol.codec import Float64, Quantise
@@ -74,7 +75,7 @@ def numbers(rule: Rule) -> Numbers | None:
 def find(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
     """The fast path for this rule over this job, if there is one."""
     found = numbers(rule)
-    if found is None or not _serves(job):
+    if found is None or not (_serves(job) or (found.trigger == ALWAYS and _serves_losses(job))):
         return None
     try:
         from collegium.kernels import averaging
@@ -94,6 +95,14 @@ def find_sweep(job: Job, rules: Sequence[Rule]) -> Callable[[Job, list[int], Any
     except ImportError:
         return None
     return lambda job, seeds, signs: averaging.sweep(averaging.arrays(job), known, seeds, signs)
+
+
+def _serves_losses(job: Job) -> bool:
+    """Whether nobody ever needs what came before: everybody sends, and counts itself when nothing else arrives."""
+    schedule = job.schedule
+    counted = isinstance(schedule, Policy) and schedule.graph.counts_everybody_itself
+    leaves_out = job.mailbox in (HoldLast(), Renormalise())
+    return type(job.links) is Lossy and counted and leaves_out and job.scores.shape[2] == 1
 
 
 def _serves(job: Job) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium import links
 from collegium._util.randomness import U64, item_keys, sender_salts
 from collegium.kernels import ALWAYS as _ALWAYS
 from collegium.kernels import DELTA as _DELTA
@@ -25,6 +26,7 @@ from collegium.kernels import LABEL as _LABEL
 from collegium.kernels import Numbers
 from collegium.kernels.job import Job, Recorded
 from collegium.kernels.threads import spread, threads
+from collegium.links import Lossy
 from collegium.policy import Policy
 from collegium.protocol import HoldLast
 
@@ -55,6 +57,8 @@ class Arrays(NamedTuple):
     ids: U64  # (n,)
     hold: bool  # HoldLast, else Renormalise
     final: bool  # keep only the last statistics
+    loss: float = 0.0  # of a message, times 2**32; only where everybody sends and counts itself
+    loss_seed: int = 0
 
     @property
     def work(self) -> int:
@@ -87,6 +91,7 @@ def arrays(job: Job) -> Arrays:
     return Arrays(
         job.scores[:, :, 0], indptr, indices, weights, audience, job.rounds, job.seed, job.ids,
         isinstance(job.mailbox, HoldLast), job.final,
+        *((job.links.loss * 2.0**32, job.links.seed) if isinstance(job.links, Lossy) else ()),
     )  # fmt: skip
 
 
@@ -94,7 +99,7 @@ def run(job: Arrays, rule: Numbers) -> Recorded:
     """All rounds of one rule for all items."""
     n, K = job.scores.shape
     few_blocks = n <= _block_size(n, K) * (threads() - 1)
-    return _run_large(job, rule) if few_blocks and job.work >= _LARGE else _run_blocks(job, rule)
+    return _run_large(job, rule) if few_blocks and job.work >= _LARGE and not job.loss else _run_blocks(job, rule)
 
 
 def _records(job: Arrays, rule: Numbers) -> tuple[Doubles, NDArray[np.int64], NDArray[np.bool_]]:
@@ -115,11 +120,12 @@ def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
     no_path = np.zeros((0, 0, 0))
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
     numbers = _numbers(rule)
+    lost = _losses(job)
 
     def piece(lo: int, hi: int) -> None:
         _block(
             lo, hi, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
-            keys[0][0], keys[1][0], salts[0], salts[1],
+            keys[0][0], keys[1][0], salts[0], salts[1], job.loss, lost[0], lost[1], lost[2], lost[3],
             True, statistics, costs, spoke, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
         )  # fmt: skip
 
@@ -223,6 +229,26 @@ def _keys(job: Arrays, seeds: list[int], drawn: bool, salted: bool = True) -> tu
         return (np.zeros((len(seeds), 1), np.uint32),) * 2, (np.zeros((1, 1), np.uint32),) * 2
     keys = item_keys(np.array(seeds, np.uint64)[:, None], job.ids)
     return keys, sender_salts(np.arange(K), np.arange(1, job.rounds + 1)[:, None]) if salted else None
+
+
+_NO_LOSSES = (np.zeros(1, np.uint32),) * 2 + (np.zeros((1, 1), np.uint32),) * 2
+
+
+def _losses(job: Arrays) -> Any:
+    """Hash words per item and per (round, link) that say which messages are lost; none where nothing is."""
+    if not job.loss:
+        return _NO_LOSSES
+    K, salts = job.scores.shape[1], []
+    for t in range(1, job.rounds + 1):
+        ends = job.indptr[(t - 1) % len(job.indptr)]
+        receivers = np.repeat(np.arange(K), np.diff(ends.astype(np.int64)))
+        salts.append(links.salts_of(job.indices[ends[0] : ends[-1]].astype(np.int64), receivers, t))
+    (key0, key1), rounds = links.keys_of(job.loss_seed, job.ids), salts or [_NO_LOSSES[:2]]
+    width = max(len(one) for one, _ in rounds)
+    padded = np.zeros((2, len(rounds), width), np.uint32)
+    for t, words in enumerate(rounds):
+        padded[:, t, : len(words[0])] = words
+    return key0, key1, padded[0], padded[1]
 
 
 def _block_size(n: int, K: int) -> int:
@@ -383,6 +409,43 @@ def _combine(
 
 
 @_compiled
+def _combine_lossy(
+    sent: Any, following: Any, hold: bool, indptr: Any, indices: Any, weights: Any,
+    loss: float, key0: Any, key1: Any, salt0: Any, salt1: Any,
+) -> None:  # fmt: skip
+    """Everybody takes the weighted sum of what got through; weights are scaled up where something did not."""
+    items = sent.shape[1]
+    share, whole = np.empty(items), np.empty(items)
+    first = np.int64(indptr[0])
+    arrived = np.empty((np.diff(indptr.astype(np.int64)).max(), items))
+    for k in range(sent.shape[0]):
+        start, end = np.int64(indptr[k]), np.int64(indptr[k + 1])
+        share[:], whole[:] = 0.0, 1.0
+        for m in range(start, end):
+            weight, here = weights[m], arrived[m - start]
+            if indices[m] == k:
+                for i in range(items):
+                    here[i] = 1.0
+                    share[i] += weight
+                continue
+            a, b = salt0[m - first], salt1[m - first]
+            for i in range(items):
+                word = _lowbias32(np.uint32((key0[i] ^ a) + (key1[i] ^ b)))
+                here[i] = 1.0 if np.float64(word) >= loss else 0.0
+            for i in range(items):
+                share[i] += weight * here[i]
+                whole[i] *= here[i]
+        result = following[k]
+        for i in range(items):
+            result[i] = 0.0
+            share[i] = 1.0 if hold and whole[i] > 0.0 else share[i]
+        for m in range(start, end):
+            weight, value, here = weights[m], sent[indices[m]], arrived[m - start]
+            for i in range(items):
+                result[i] += (weight * here[i]) / share[i] * value[i]
+
+
+@_compiled
 def _settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
     """Count unchanged labels."""
     for k in range(lo, hi):
@@ -406,6 +469,7 @@ def _count_errors(x: Any, signs: Any, items: int, errors: Any) -> None:
 def _block(
     lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int, hold: bool,
     rule: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
+    loss: float, loss_key0: Any, loss_key1: Any, loss_salt0: Any, loss_salt1: Any,
     keep: bool, statistics: Any, costs: Any, spoke: Any, labels: Any, errors: Any, totals: Any,
     known: int, path: Any, streaks: Any, mistakes: Any,
 ) -> None:  # fmt: skip
@@ -431,6 +495,9 @@ def _block(
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
         block_key0[:items], block_key1[:items] = key0[lo:hi], key1[lo:hi]
+    item_key0, item_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
+    if loss > 0.0:
+        item_key0[:items], item_key1[:items] = loss_key0[lo:hi], loss_key1[lo:hi]
     signs = np.zeros(width)
     if not keep:
         signs[:items] = labels[lo:hi]
@@ -469,7 +536,13 @@ def _block(
                 for i in range(items):
                     for k in range(K):
                         spoke[t - 1, lo + i, k] = fired[k, i] > 0.0
-            if moving:
+            if loss > 0.0:
+                _combine_lossy(
+                    sent, following, hold, indptr[network], indices, weights,
+                    loss, item_key0, item_key1, loss_salt0[t - 1], loss_salt1[t - 1],
+                )  # fmt: skip
+                x, following = following, x
+            elif moving:
                 _combine(0, K, sent, fired, following, hold, indptr[network], indices, weights)
                 if trigger == _LABEL:
                     _settle(0, K, x, following, streak)
@@ -497,6 +570,7 @@ def _configurations(
 ) -> None:  # fmt: skip
     """Configurations lo … hi-1 of a sweep, block by block."""
     shared = known[lo:hi].max()
+    no_keys, no_salts = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
     nothing, no_costs, nobody = np.empty((0, 0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0, 0), np.bool_)
     n, seeds = scores.shape[0], key0.shape[0]
     for first in range(0, n, size):
@@ -507,7 +581,7 @@ def _configurations(
             rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
             _block(
                 first, last, scores, indptr, indices, weights, audience, rounds, hold, rule,
-                key0[c % seeds], key1[c % seeds], salt0, salt1,
+                key0[c % seeds], key1[c % seeds], salt0, salt1, 0.0, no_keys, no_keys, no_salts, no_salts,
                 False, nothing, no_costs, nobody, labels, errors[c], totals[c], known[c], path, streaks, mistakes,
             )  # fmt: skip
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, TypeVar
 
+from collegium._util.files import atomic_write
 from collegium._util.progress import track
 from collegium.errors import DataError, InputFileError
 from collegium.lab import figures, monte_carlo, networks, studies
@@ -135,13 +134,9 @@ class Laboratory:
         return self.folder / "tables" / f"{study.name}.parquet"
 
     def _remember(self, names: Sequence[str], options: Options) -> None:
-        part = self.folder / f".{token_hex(8)}.part"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n")
-            os.replace(part, self.folder / _PLAN)
-        except OSError as problem:
-            raise InputFileError(f"cannot write into {self.folder}: {problem.strerror or problem}") from None
+        plan = json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n"
+        with atomic_write(self.folder / _PLAN, parents=True) as file:
+            file.write(plan.encode())
 
 
 @cache

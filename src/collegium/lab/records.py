@@ -7,7 +7,6 @@ import json
 import os
 import warnings
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.files import atomic_write
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, InputFileError
 
@@ -99,16 +99,5 @@ class Store:
 
     def put(self, key: str, content: bytes) -> None:
         """Write a record, whole or not at all, also when the power goes."""
-        part = self.folder / f".{token_hex(8)}.part"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.path(key))
-        except OSError as problem:
-            raise InputFileError(f"cannot write {self.path(key)}: {problem.strerror or problem}") from None
-        finally:
-            with suppress(OSError):
-                part.unlink()
+        with atomic_write(self.path(key), parents=True, sync=True) as file:
+            file.write(content)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, NamedTuple
 
+from collegium._util.files import atomic_write
 from collegium.errors import BackendError, InputFileError
 
 Table = Any
@@ -53,16 +51,8 @@ def to_table(rows: Iterable[Row]) -> Table:
 def write(table: Table, path: Path) -> None:
     """Write a table as Parquet, whole or not at all; the same table gives the same bytes."""
     load_pandas()
-    part = path.with_name(f".{token_hex(8)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        table.to_parquet(part, index=False)
-        os.replace(part, path)
-    except OSError as problem:
-        raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    with atomic_write(path, parents=True) as file:
+        table.to_parquet(file, index=False)
 
 
 def read(path: Path) -> Table:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
-    from collegium.live.agent import Agent, Busy, Limits, Outcome
+    from collegium.live.agent import Agent, Busy, ItemResult, Limits
     from collegium.live.client import Client
-    from collegium.live.folder import Wishes, create
+    from collegium.live.folder import NetworkSettings, create
     from collegium.live.launcher import Member, down, members, statuses, up
     from collegium.live.peers import Deadlines
 
@@ -19,10 +19,10 @@ _HOMES = {
     "Busy": "agent",
     "Client": "client",
     "Deadlines": "peers",
+    "ItemResult": "agent",
     "Limits": "agent",
     "Member": "launcher",
-    "Outcome": "agent",
-    "Wishes": "folder",
+    "NetworkSettings": "folder",
     "create": "folder",
     "down": "launcher",
     "members": "launcher",
@@ -34,10 +34,10 @@ __all__ = [
     "Busy",
     "Client",
     "Deadlines",
+    "ItemResult",
     "Limits",
     "Member",
-    "Outcome",
-    "Wishes",
+    "NetworkSettings",
     "create",
     "down",
     "members",

@@ -1,4 +1,4 @@
-"""What an agent has done so far, counted: items and their fates, rounds, latencies."""
+"""Counters of an agent: items by result, rounds, latencies."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Account:
 
     @property
     def retry_after(self) -> float:
-        """In how many seconds a full agent will have room: by then what it has in hand now is decided."""
+        """In how many seconds a full agent will have room: by then what is pending now is decided."""
         return 1.0 if self._lately is None else min(max(self._lately, 0.1), 10.0)
 
     def items(self) -> dict[str, int]:
-        """The fates of items."""
+        """Items by result."""
         return {name: getattr(self, name) for name in ("done", "from_zero", "with_missing", "refused", "no_room")}
 
     def histogram(self) -> dict[str, Any]:

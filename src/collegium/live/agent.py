@@ -28,8 +28,8 @@ from collegium._util.arguments import whole_number
 from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live.account import Account
-from collegium.live.doors import Away
 from collegium.live.item_states import ItemStates
+from collegium.live.peer_diagnosis import Unreachable
 from collegium.live.peers import Deadlines, Neighbour, State
 from collegium.live.table import (
     ABSENT,
@@ -71,15 +71,15 @@ _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
 
 
 class Busy(LiveError):
-    """More items than the agent can take in hand; `retry_after` says when to come again, in seconds."""
+    """Too many items are pending; retry after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the agent has as many items in hand as it can take: try again in {retry_after:.1f} s")
+        super().__init__(f"the agent has as many items pending as it can take: retry in {retry_after:.1f} s")
         self.retry_after = retry_after
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of an item at this agent."""
+class ItemResult(msgspec.Struct, frozen=True):
+    """The result of an item at this agent."""
 
     id: Name
     label: Any
@@ -87,13 +87,13 @@ class Outcome(msgspec.Struct, frozen=True):
     score: float
     """The agent's own local statistic, 0 if it had no view."""
     settled: bool
-    """Whether the label was the same before the last round, nobody was missing, and all it heard agreed."""
+    """Whether the label was the same before the last round, no message was missing, and all messages agreed."""
     rounds: int
     view: str
     """given, missing (the agent began from zero) or late (it came after that)."""
     heard: list[str]
     missed: list[str]
-    """Neighbours whose word was missing in at least one round."""
+    """Neighbours whose message was missing in at least one round."""
     latency_ms: float
     trace: list[float | None] | None = None
     """The statistic of every round, round 0 being the score; None before the agent took part."""
@@ -104,8 +104,8 @@ class Limits:
     """What an agent may use."""
 
     memory: int = 32 << 20
-    """Bytes for items in hand and remembered."""
-    in_hand: int | None = None
+    """Bytes for items pending and remembered."""
+    pending: int | None = None
     """Items at most that are submitted here and not decided; a quarter of what fits if None."""
 
 
@@ -114,8 +114,8 @@ class _Ticket:
 
     def __init__(self, names: Sequence[Name], trace: bool) -> None:
         self.names, self.trace, self.open = names, trace, len(names)
-        self.outcomes: list[Outcome | None] = [None] * len(names)
-        self.future: Future[list[Outcome]] = Future()
+        self.outcomes: list[ItemResult | None] = [None] * len(names)
+        self.future: Future[list[ItemResult]] = Future()
 
 
 class Agent:
@@ -169,9 +169,13 @@ class Agent:
         width = rule.width(1)
         self._dialect = Dialect(int(place.network, 16), policy, rule.codec.message_bits, self.rounds, largest, width)
         capacity = Table.capacity_for(self.rounds, len(heard), limits.memory, width)
-        self._most = min(limits.in_hand or capacity // 4, capacity // 2)
+        self._most = min(limits.pending or capacity // 4, capacity // 2)
         self._table = Table(self.rounds, len(heard), capacity, width)
         self._states = ItemStates(rule, seat, seed64(seed), capacity)
+        self._places = [place for place, number in enumerate(senders) if number != self.number]  # by column
+        self._all_received = np.full((len(senders), 1), RECEIVED, np.uint8)
+        if seat.own is not None:
+            self._all_received[seat.own] = OWN
         self._lists: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._named: set[int] = set()
         self._listed = 0
@@ -223,7 +227,7 @@ class Agent:
             raise LiveError(f"{self.name} has no model: send it scores instead of views")
         return self._score(views)
 
-    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[Outcome]]:
+    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool = False) -> Future[list[ItemResult]]:
         """Begin items with this agent's local statistics of them; their outcomes come in the order of the names.
 
         An item that is already in hand or remembered keeps its first score, so that sending again is harmless. What is
@@ -271,7 +275,7 @@ class Agent:
         self._deliver()
         return ticket.future
 
-    def result(self, name: Name, trace: bool = False) -> Outcome | None:
+    def result(self, name: Name, trace: bool = False) -> ItemResult | None:
         """The outcome of an item, if it is decided and remembered."""
         with self._lock:
             row = self._table.find(int(identities([name])[0]))
@@ -360,7 +364,7 @@ class Agent:
                 while len(self._strangers) > 20:
                     self._strangers.pop(next(iter(self._strangers)))
             elif not neighbour.is_present:
-                neighbour.is_refused, neighbour.reason = not isinstance(reason, Away), reason
+                neighbour.is_refused, neighbour.reason = not isinstance(reason, Unreachable), reason
 
     def _hear_again(self, neighbour: Neighbour) -> None:
         neighbour.heard()
@@ -395,6 +399,9 @@ class Agent:
             rows, ids = known
         column = self._columns[neighbour.peer.number]
         values = self.rule.codec.decode(frame.values)
+        if len(rows) == 1:
+            self._take_in_one(neighbour, column, rows, ids.item(), values, t, now)
+            return
         valid = (rows >= 0) & (table.id[rows] == ids)
         valid &= table.word[t - 1, column, rows] == ABSENT
         due = rows[valid & (table.round[rows] == t) & (table.state[rows] == TALKING)]
@@ -406,10 +413,28 @@ class Agent:
             values = values[valid]
         spoken = rows[valid]
         table.word[t - 1, column, spoken] = SAID
-        table.inbox[t - 1, column, spoken] = values
+        table.inbox[t - 1, self._places[column], spoken] = values
         if len(due):
             self._measure(neighbour, column, int(due[0]), t, now)
             self._touched.append(due)
+
+    def _take_in_one(
+        self, neighbour: Neighbour, column: int, rows: Rows, item: int, values: Doubles, t: int, now: float
+    ) -> None:
+        """The same for one item, for which array operations would cost several times as much."""
+        table, row = self._table, rows.item()
+        words = table.word[t - 1, :, row]
+        if row < 0 or table.id.item(row) != item or words.item(column) != ABSENT:
+            return
+        if len(values):
+            table.inbox[t - 1, self._places[column], row] = values[0]
+            words[column] = SAID
+        else:
+            words[column] = UNCHANGED
+        if table.round.item(row) == t and table.state.item(row) == TALKING:
+            self._measure(neighbour, column, row, t, now)
+            if self._somebody_excused or ABSENT not in words.tolist():
+                self._touched.append(rows)
 
     def _measure(self, neighbour: Neighbour, column: int, row: int, t: int, now: float) -> None:
         """How long a word took; those of round 1 wait for views, which says nothing of the neighbour's ways."""
@@ -506,63 +531,72 @@ class Agent:
 
     def _advance(self) -> None:
         """Go on with every item whose round is complete, as far as it goes."""
-        table, last = self._table, self.rounds
+        table = self._table
         while self._touched:
             rows = self._touched[0] if len(self._touched) == 1 else np.unique(np.concatenate(self._touched))
             self._touched = []
+            if len(rows) == 1:  # without arrays where nothing is to be sorted out
+                t = table.round.item(rows[0])
+                words = table.word[t - 1, :, rows].T
+                if table.state.item(rows[0]) == TALKING and (self._somebody_excused or ABSENT not in words):
+                    self._go_on(rows, t, words)
+                continue
             rows = rows[table.state[rows] == TALKING]
             rounds = table.round[rows]
             distinct = _distinct(rounds)
             for t in distinct:
                 at = rows if len(distinct) == 1 else rows[rounds == t]
-                words = table.word[t - 1][:, at]
-                ready = ((words != ABSENT) | self._excused[:, None]).all(axis=0)
-                if not ready.all():
-                    at, words = at[ready], words[:, ready]
-                    if not len(at):
-                        continue
-                self._absorb(at, t, words)
-                now = time.monotonic()
-                if t == last:
-                    self._finish(at, now)
-                else:
-                    table.round[at] = t + 1
-                    self._say(at, t + 1, now)
+                self._go_on(at, t, table.word[t - 1][:, at])
+
+    def _go_on(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
+        """End round t for those of its items that are ready."""
+        if ABSENT in words:
+            ready = ((words != ABSENT) | self._excused[:, None]).all(axis=0)
+            rows, words = rows[ready], words[:, ready]
+            if not len(rows):
+                return
+        self._absorb(rows, t, words)
+        now = time.monotonic()
+        if t == self.rounds:
+            self._finish(rows, now)
+        else:
+            self._table.round[rows] = t + 1
+            self._say(rows, t + 1, now)
 
     def _absorb(self, rows: Rows, t: int, words: NDArray[np.uint8]) -> None:
         table, seat = self._table, self._states.seat
-        own = self._states.own(rows)
-        shape = len(seat.senders), len(rows)
-        values, status = np.empty((*shape, own.shape[1])), np.empty(shape, np.uint8)
-        heard = [place for place in range(shape[0]) if place != seat.own]
-        values[heard], status[heard] = table.inbox[t - 1][:, rows], _STATUS[words]
+        m, n = len(seat.senders), len(rows)
+        values, own = table.inbox[t - 1, :m, rows].swapaxes(0, 1), self._states.own(rows)
         if seat.own is not None:
-            values[seat.own], status[seat.own] = own, OWN
-        inbox = Inbox(values, np.broadcast_to(seat.weights[:, None], shape), status, own)
+            values[seat.own] = own
+        weights, status = seat.weights[:, None], self._all_received
+        if n > 1:
+            weights, status = np.broadcast_to(weights, (m, n)), np.broadcast_to(status, (m, n))
+        inbox = Inbox(values, weights, status, own)
         if (words != SAID).any():
-            inbox = self._fill_in(rows, t, words, inbox, heard)
+            inbox = self._fill_in(rows, t, words, inbox)
         statistic = self._states.absorb(rows, inbox)[:, 0]
         table.trace[t, rows] = statistic
-        self._account.rounds += len(rows)
+        self._account.rounds += n
         if t == self.rounds:
             same = np.sign(inbox.values[:, :, 0]) == np.sign(statistic)
             table.agreed[rows] = same.all(axis=0) & ~table.missed[:, rows].any(axis=0)
 
-    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], inbox: Inbox, heard: list[int]) -> Inbox:
+    def _fill_in(self, rows: Rows, t: int, words: NDArray[np.uint8], inbox: Inbox) -> Inbox:
         """Put a neighbour's last message where it sent nothing new, and note which messages are missing altogether."""
-        known = np.ones(inbox.status.shape, np.bool_)
-        for c, neighbour in enumerate(self._heard):
+        status, known = inbox.status.copy(), np.ones(inbox.status.shape, np.bool_)
+        for c, (place, neighbour) in enumerate(zip(self._places, self._heard, strict=True)):
             received = words[c] == SAID
+            status[place] = _STATUS[words[c]]
             if not received.all():
-                last, ever = self._table.last_received(t, c, rows)
-                inbox.values[heard[c]] = np.where(
-                    received[:, None], inbox.values[heard[c]], np.where(ever[:, None], last, 0.0)
-                )
-                known[heard[c]] = ever
+                last, ever = self._table.last_received(t, c, place, rows)
+                held = np.where(ever[:, None], last, 0.0)
+                inbox.values[place] = np.where(received[:, None], inbox.values[place], held)
+                known[place] = ever
                 gone = ~received & ~((words[c] == UNCHANGED) & ever)
                 neighbour.missed += int(gone.sum())
                 self._table.missed[c, rows] |= gone
-        return self._mailbox.read(inbox, known)
+        return self._mailbox.read(inbox._replace(status=status), known)
 
     def _finish(self, rows: Rows, now: float) -> None:
         table = self._table
@@ -601,7 +635,7 @@ class Agent:
             if ticket.future.set_running_or_notify_cancel():
                 ticket.future.set_result([one for one in ticket.outcomes if one is not None])
 
-    def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[Outcome]:
+    def _outcomes(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[ItemResult]:
         table, T = self._table, self.rounds
         statistic = table.trace[T, rows]
         label = [self.classes[0] if value < 0 else self.classes[1] for value in statistic.tolist()]
@@ -619,7 +653,7 @@ class Agent:
             if trace:
                 steps = [None if step != step else step for step in table.trace[:, rows[i]].tolist()]
             made.append(
-                Outcome(
+                ItemResult(
                     name,
                     label[i],
                     value,
@@ -796,8 +830,8 @@ class Agent:
         return f"waiting for {', '.join(away)}" if away else None
 
     def status(self) -> dict[str, Any]:
-        """How the agent and its neighbours are, as plain values."""
-        why_not = self.why_not_ready()
+        """The state of the agent and its neighbours, as plain values."""
+        not_ready_reason = self.why_not_ready()
         with self._lock:
             now = time.monotonic()
             carried, account = self._transport, self._account
@@ -805,18 +839,18 @@ class Agent:
                 "name": self.name,
                 "number": self.number,
                 "network": self.place.network,
-                "ready": why_not is None,
-                "why_not": why_not,
+                "ready": not_ready_reason is None,
+                "not_ready_reason": not_ready_reason,
                 "rule": str(self.rule),
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
-                "strangers": dict(self._strangers),
-                "items": {"in_hand": self._table.active, "most": self._most, **account.items()},
+                "refused_peers": dict(self._strangers),
+                "items": {"pending": self._table.active, "most": self._most, **account.items()},
                 "rounds_done": account.rounds,
-                "asked": account.asked,
-                "bytes": {"said": carried.said_bytes, "heard": carried.heard_bytes}
+                "re_requested": account.asked,
+                "bytes": {"sent": carried.sent_bytes, "received": carried.received_bytes}
                 if carried
-                else {"said": 0, "heard": 0},
+                else {"sent": 0, "received": 0},
                 "latency_ms": {"p50": account.quantile(0.5), "p99": account.quantile(0.99)},
                 "latency": account.histogram(),
                 "up_s": round(now - account.begun, 3),
@@ -827,9 +861,7 @@ class Agent:
         return {
             "name": neighbour.peer.name,
             "number": neighbour.peer.number,
-            "direction": {(True, True): "both", (True, False): "heard"}.get(
-                (neighbour.is_heard, neighbour.hears), "hears"
-            ),
+            "direction": {(True, True): "both", (True, False): "in"}.get((neighbour.is_heard, neighbour.hears), "out"),
             "state": str(state),
             "reason": neighbour.reason if state is not State.UP or neighbour.rejected else "",
             "response_ms": None if neighbour.response is None else round(neighbour.response * 1e3, 3),

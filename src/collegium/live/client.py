@@ -1,4 +1,4 @@
-"""Ask an agent from Python: give it its views or scores of items and get the network's decisions."""
+"""Client of an agent's port: send it its views or scores of items and get the network's decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
-from collegium.live.agent import Outcome
+from collegium.live.agent import ItemResult
 from collegium.live.items import JSON, LARGEST_NUMBER, LONGEST_NAME, NPY, Name
 
 _LONGEST_ADDRESS = 16_000
@@ -28,8 +28,8 @@ _POLL = 0.05
 _T = TypeVar("_T")
 
 
-class _Outcomes(msgspec.Struct):
-    items: list[Outcome]
+class _Results(msgspec.Struct):
+    items: list[ItemResult]
 
 
 class _Error(msgspec.Struct):
@@ -37,19 +37,19 @@ class _Error(msgspec.Struct):
     retry_after: float | None = None
 
 
-_outcome = msgspec.json.Decoder(Outcome)
-_outcomes = msgspec.json.Decoder(_Outcomes)
+_result = msgspec.json.Decoder(ItemResult)
+_results = msgspec.json.Decoder(_Results)
 _error = msgspec.json.Decoder(_Error)
 _status = msgspec.json.Decoder(dict[str, Any])
 _json = msgspec.json.Encoder().encode
 
 
 class Client:
-    """One agent's port, with a connection kept open for each thread that asks.
+    """One agent's port, with a connection kept open for each thread that uses it.
 
-    token: its bearer token, if it wants one; ca: the file of the authority that signed its certificate;
+    token: its bearer token, if it needs one; ca: the file of the authority that signed its certificate;
     certificate: a file with a certificate and key of our own, or the pair of two files;
-    timeout: seconds for an answer, coming again when the agent is busy included; batch: items in one request.
+    timeout: seconds for an answer, retries while the agent is busy included; batch: items in one request.
     """
 
     def __init__(
@@ -92,53 +92,53 @@ class Client:
         scores: ArrayLike | None = None,
         views: ArrayLike | None = None,
         trace: bool = False,
-    ) -> list[Outcome]:
-        """Give the agent its scores or views of these items, wait for the network, and return the outcomes in order.
+    ) -> list[ItemResult]:
+        """Send the agent its scores or views of these items, wait for the network, and return the results in order.
 
-        Other agents must get theirs at about the same time: ask each agent from a thread of its own, or `give` first.
+        Other agents must get theirs at about the same time: call each agent from a thread of its own, or `give` first.
         """
         deadline = time.monotonic() + self._timeout
-        outcomes: list[Outcome] = []
+        results: list[ItemResult] = []
         for address, kind, body in self._requests(names, scores, views, trace=trace, wait=True):
-            answer = self._ask("POST", address, deadline, body, kind)
-            outcomes += _decoded(_outcomes, answer[1], self.url).items
-        return outcomes
+            answer = self._request("POST", address, deadline, body, kind)
+            results += _decoded(_results, answer[1], self.url).items
+        return results
 
     def give(self, names: Iterable[Name], *, scores: ArrayLike | None = None, views: ArrayLike | None = None) -> None:
-        """Give the agent its scores or views and do not wait for what becomes of them; `result` tells later."""
+        """Send the agent its scores or views and do not wait for the decision; `result` has it later."""
         deadline = time.monotonic() + self._timeout
         for address, kind, body in self._requests(names, scores, views, trace=False, wait=False):
-            self._ask("POST", address, deadline, body, kind)
+            self._request("POST", address, deadline, body, kind)
 
-    def result(self, name: Name, *, wait: float = 0.0, trace: bool = False) -> Outcome | None:
-        """The outcome of an item; None if it is not decided after waiting so long, never came or is forgotten."""
+    def result(self, name: Name, *, wait: float = 0.0, trace: bool = False) -> ItemResult | None:
+        """The result of an item; None if not decided after waiting so long, never submitted or forgotten."""
         address = f"/v1/items/{_quoted(name)}{'?trace=1' if trace else ''}"
         until = time.monotonic() + wait
         while True:
-            status, answer = self._ask("GET", address, time.monotonic() + self._timeout, passing=(404,))
+            status, answer = self._request("GET", address, time.monotonic() + self._timeout, passing=(404,))
             if status == 200:
-                return _decoded(_outcome, answer, self.url)
+                return _decoded(_result, answer, self.url)
             if time.monotonic() + _POLL > until:
                 return None
             time.sleep(_POLL)
 
     def status(self) -> dict[str, Any]:
-        """How the agent and its neighbours are."""
-        _, answer = self._ask("GET", "/v1/status", time.monotonic() + self._timeout)
+        """The state of the agent and its neighbours."""
+        _, answer = self._request("GET", "/v1/status", time.monotonic() + self._timeout)
         return _decoded(_status, answer, self.url)
 
     def recent(self, items: int = 8) -> list[dict[str, Any]]:
-        """The items that came last, newest first, decided or not, round by round."""
-        _, answer = self._ask("GET", f"/v1/recent?items={items}", time.monotonic() + self._timeout)
+        """The latest items, newest first, decided or not, round by round."""
+        _, answer = self._request("GET", f"/v1/recent?items={items}", time.monotonic() + self._timeout)
         return list(_decoded(_status, answer, self.url)["items"])
 
     def ready(self, wait: float = 0.0) -> bool:
-        """Whether the agent is there with all its neighbours, after waiting for that at most so long."""
+        """Whether the agent and all its neighbours are connected, after waiting for that at most so long."""
         until = time.monotonic() + wait
         while True:
             try:
                 deadline = min(max(until, time.monotonic() + 1.0), time.monotonic() + self._timeout)
-                if self._ask("GET", "/readyz", deadline, passing=(503,))[0] == 200:
+                if self._request("GET", "/readyz", deadline, passing=(503,))[0] == 200:
                     return True
             except _Unreachable:
                 pass
@@ -147,7 +147,7 @@ class Client:
             time.sleep(_POLL)
 
     def close(self) -> None:
-        """Close the connections of all threads; the next question opens one anew."""
+        """Close the connections of all threads; the next request opens one anew."""
         with self._lock:
             connections, self._all = self._all, []
         for connection in connections:
@@ -193,7 +193,7 @@ class Client:
             else:
                 yield from _view_requests(some, numbers, options)
 
-    def _ask(
+    def _request(
         self,
         method: str,
         address: str,
@@ -208,12 +208,12 @@ class Client:
             status, answer = self._exchange(method, address, deadline, body, headers)
             if status < 300 or status in passing:
                 return status, answer
-            said = _sentence(answer)
+            refusal = _refusal(answer)
             left = deadline - time.monotonic()
-            pause = 1.0 if said.retry_after is None else max(said.retry_after, 0.01)
+            pause = 1.0 if refusal.retry_after is None else max(refusal.retry_after, 0.01)
             if status != 429 or pause >= left:
                 busy = f" (waited {self._timeout:g} s for it)" if status == 429 else ""
-                raise LiveError(f"{self.url} answered {status}: {said.error}{busy}")
+                raise LiveError(f"{self.url} answered {status}: {refusal.error}{busy}")
             time.sleep(pause)
 
     def _exchange(
@@ -234,7 +234,7 @@ class Client:
                 except (BrokenPipeError, ConnectionResetError):
                     if is_new is False:
                         raise
-                    # It may have refused the body before all of it was sent: then it said why.
+                    # It may have refused the body before all of it was sent: its answer has the reason.
                 response = connection.getresponse()
                 answer = response.read()
                 if response.will_close:
@@ -248,7 +248,7 @@ class Client:
                 raise _Unreachable(f"{self.url} did not answer within {self._timeout:g} s") from None
             except (OSError, http.client.HTTPException) as problem:
                 connection.close()
-                # A connection kept open may have been closed at the other end meanwhile; sending again is harmless.
+                # A connection kept open may have been closed at the other end meanwhile; a retry is harmless.
                 if is_new:
                     reason = str(problem) or type(problem).__name__
                     raise _Unreachable(f"cannot reach {self.url}: {reason}") from None
@@ -326,7 +326,7 @@ def _decoded(decoder: msgspec.json.Decoder[_T], answer: bytes, url: str) -> _T:
         raise LiveError(f"what answers at {url} is not an agent of this version of collegium") from None
 
 
-def _sentence(answer: bytes) -> _Error:
+def _refusal(answer: bytes) -> _Error:
     try:
         return _error.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from collegium.errors import CollegiumError, InputFileError
+from collegium.agents.pipeline import ScorePipeline
+from collegium.errors import CollegiumError, InputFileError, ScoreError
 from collegium.live.agent import Limits
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place, Tls
@@ -64,7 +65,7 @@ class Talk(_Table):
 
 
 class Heard(_Table):
-    """Somebody this agent hears, or itself: then without an endpoint."""
+    """A sender to this agent, or itself: then without an endpoint."""
 
     number: Number
     name: str
@@ -73,7 +74,7 @@ class Heard(_Table):
 
 
 class Hearer(_Table):
-    """Somebody who hears this agent."""
+    """A receiver of this agent."""
 
     number: Number
     name: str
@@ -81,7 +82,7 @@ class Hearer(_Table):
 
 
 class Model(_Table):
-    """How views become local statistics: (f / temperature, squeezed if bounded) - center."""
+    """How views become local statistics: the model's scores, then `ScorePipeline`."""
 
     classes: list[int | float | bool | str]
     """The labels of -1 and +1."""
@@ -89,9 +90,19 @@ class Model(_Table):
     """The model's file or folder, beside this file; none for an agent that is given scores."""
     temperature: Annotated[float, Meta(gt=0)] = 1.0
     center: float = 0.0
+    gain: float = 1.0
     bounded: bool = False
     trusted: list[str] = []
     """Types in the model's file that are known to do no harm, beyond those skops knows."""
+
+    def pipeline(self) -> ScorePipeline:
+        """From the model's scores (n,) to local statistics (n,)."""
+        try:
+            return ScorePipeline.from_dict(
+                {name: getattr(self, name) for name in ("temperature", "center", "gain", "bounded")}
+            )
+        except ScoreError as problem:
+            raise InputFileError(f"model.{problem}") from None
 
 
 class Secrets(_Table):
@@ -111,7 +122,7 @@ class Port(_Table):
     https: bool = False
     """With the agent's own certificate."""
     client_certificates: bool = False
-    """Let in whoever has a certificate of the network's authority, and nobody else."""
+    """Accept only clients with a certificate of the network's authority."""
 
 
 class Wait(_Table):
@@ -126,7 +137,7 @@ class Room(_Table):
     """What the agent may use."""
 
     memory_mb: Annotated[int, Meta(ge=1, le=65536)] = 32
-    in_hand: Annotated[int, Meta(ge=1)] | None = None
+    pending: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Fault(_Table):
@@ -188,7 +199,7 @@ class AgentFile(_Table):
             "policy": self.policy(),
             "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
             "absent": self.talk.absent,
-            "limits": Limits(self.limits.memory_mb << 20, self.limits.in_hand),
+            "limits": Limits(self.limits.memory_mb << 20, self.limits.pending),
         }
 
     def transport_faults(self) -> Faults | None:
@@ -247,15 +258,13 @@ def hash_of_weights(hears: Sequence[Heard]) -> str:
 def _check(file: AgentFile) -> None:
     numbers = [heard.number for heard in file.hears]
     if len(set(numbers)) < len(numbers):
-        raise InputFileError("somebody is heard twice")
+        raise InputFileError("an agent is listed twice in hears")
     total = math.fsum(heard.weight for heard in file.hears)
     if not abs(total - 1) < 1e-6:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
     if file.agent.weights != hash_of_weights(file.hears):
         raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
-    for name in ("temperature", "center"):
-        if not math.isfinite(getattr(file.model, name)):
-            raise InputFileError(f"model.{name} must be a finite number")
+    file.model.pipeline()  # which refuses numbers that are not finite
     others = [heard.endpoint for heard in file.hears] + [hearer.endpoint for hearer in file.audience]
     for endpoint in (file.agent.listen, *others):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collegium._team_files.folder import new_folder
 from collegium.errors import LiveError, PolicyError
 from collegium.live import config, keys, model
 from collegium.live.config import AgentFile, Heard, Hearer, Model, Port, Secrets, Talk, Wait, Who
@@ -23,17 +24,16 @@ from collegium.live.peers import Deadlines
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Rule, registry
 from collegium.team import Team
-from collegium.team_files.folder import new_folder
 
 TOKEN = "token"
-"""The file with the token that ports reachable from other machines ask for."""
+"""The file with the token that ports reachable from other machines require."""
 _LOOPBACK = "127.0.0.1"
 _DEADLINES = Deadlines()
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What may be chosen about a network."""
+class NetworkSettings:
+    """Settings of a new network."""
 
     hosts: Sequence[str] = (_LOOPBACK,)
     """One for each agent, or fewer: then they are used in turn."""
@@ -52,17 +52,19 @@ class Wishes:
     """Types in models' files that are to be loaded although skops does not know them."""
 
 
-def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wishes | None = None) -> list[Path]:
+def create(
+    out: str | Path, policy: Policy, team: Team | None = None, settings: NetworkSettings | None = None
+) -> list[Path]:
     """Write the network's folder, whole or not at all; the agents' files. Without a team, agents are given scores."""
-    out, wishes = Path(out), wishes or Wishes()
+    out, settings = Path(out), settings or NetworkSettings()
     K = policy.size
     if team is not None and len(team.agents) != K:
         raise PolicyError(f"the team has {len(team.agents)} agents and the network {K}: choose a topology of that size")
     names = [str(name) for name, _ in team.agents] if team is not None else [f"agent-{k}" for k in range(K)]
     for name in names:
         keys.check_name(name)
-    hosts = [_host(wishes.hosts[k % len(wishes.hosts)], wishes.tls) for k in range(K)]
-    ports, http_ports = _ports((wishes.port, wishes.http_port), hosts)
+    hosts = [_host(settings.hosts[k % len(settings.hosts)], settings.tls) for k in range(K)]
+    ports, http_ports = _ports((settings.port, settings.http_port), hosts)
     taken = [(hosts[k], port) for k in range(K) for port in (ports[k], http_ports[k])]
     if len(set(taken)) < len(taken):
         raise LiveError(
@@ -70,7 +72,7 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
         )
     network = secrets.token_hex(8)
     token = secrets.token_urlsafe(24) if any(map(_is_public, hosts)) else None
-    endpoints = [f"{'tls' if wishes.tls else 'tcp'}/{_bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
+    endpoints = [f"{'tls' if settings.tls else 'tcp'}/{_bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
     graph = policy.graph
     hears = [
         [
@@ -81,10 +83,10 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
         ]
         for k in range(K)
     ]
-    everybody = config.digest("".join(map(config.hash_of_weights, hears)).encode())
-    talk = Talk(everybody, wishes.rounds, wishes.seed, registry.to_text(wishes.rule), wishes.absent)
+    all_weights = config.digest("".join(map(config.hash_of_weights, hears)).encode())
+    talk = Talk(all_weights, settings.rounds, settings.seed, registry.to_text(settings.rule), settings.absent)
     with new_folder(out) as folder:
-        authority = keys.create_authority(folder, network) if wishes.tls else None
+        authority = keys.create_authority(folder, network) if settings.tls else None
         for k in range(K):
             stem = f"agent-{k}"
             secret = None
@@ -101,16 +103,16 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
                     for j in range(K)
                     if j != k and any(h.number == k for h in hears[j])
                 ],
-                Model([-1, 1]) if team is None else _model(team, k, folder, stem, wishes.trusted),
+                Model([-1, 1]) if team is None else _model(team, k, folder, stem, settings.trusted),
                 Port(
                     hosts[k],
                     http_ports[k],
                     hashlib.sha256(token.encode()).hexdigest() if token and public else None,
-                    https=public and wishes.tls,
+                    https=public and settings.tls,
                 ),
                 secret,
-                Wait(wishes.deadlines.longest, wishes.deadlines.least, wishes.deadlines.view),
-                faults=wishes.faults,
+                Wait(settings.deadlines.longest, settings.deadlines.least, settings.deadlines.view),
+                faults=settings.faults,
             )
             about = f"{names[k]}: agent {k} of {K} in network {network}.\nRun it with: collegium live agent {stem}.toml"
             config.checked(msgspec.to_builtins(file))
@@ -118,7 +120,9 @@ def create(out: str | Path, policy: Policy, team: Team | None = None, wishes: Wi
         if token:
             with open(folder / TOKEN, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as written:
                 written.write(token + "\n")
-        (folder / "README.md").write_text(_readme(folder, names, hosts, network, bool(token), wishes), encoding="utf-8")
+        (folder / "README.md").write_text(
+            _readme(folder, names, hosts, network, bool(token), settings), encoding="utf-8"
+        )
     return [out / f"agent-{k}.toml" for k in range(K)]
 
 
@@ -126,10 +130,8 @@ def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) 
     return Model(
         [_plain(label) for label in team.classes_],
         model.write(team, k, folder, stem),
-        float(team.temperature_[k]),
-        float(team.center_[k]),
-        bool(team.bounded),
-        list(trusted),
+        trusted=list(trusted),
+        **team.pipeline_[k].to_dict(),
     )
 
 
@@ -188,9 +190,11 @@ def _free(host: str, held: ExitStack) -> int:
     return int(taken.getsockname()[1])
 
 
-def _readme(folder: Path, names: list[str], hosts: list[str], network: str, has_token: bool, wishes: Wishes) -> str:
+def _readme(
+    folder: Path, names: list[str], hosts: list[str], network: str, has_token: bool, settings: NetworkSettings
+) -> str:
     lines = [
-        f"# Network {network}: {len(names)} agents, {wishes.rounds} rounds of {wishes.rule}",
+        f"# Network {network}: {len(names)} agents, {settings.rounds} rounds of {settings.rule}",
         "",
         "Copy to each host the files of its agents, keys readable by their owner only, and run there",
         "`collegium live agent agent-K.toml` for each. All on this machine: `collegium live up` with this folder.",
@@ -200,10 +204,10 @@ def _readme(folder: Path, names: list[str], hosts: list[str], network: str, has_
     ]
     for k, (name, host) in enumerate(zip(names, hosts, strict=True)):
         files = sorted(path.name for path in folder.glob(f"agent-{k}[.-]*"))
-        shared = ["ca.pem"] if wishes.tls else []
+        shared = ["ca.pem"] if settings.tls else []
         lines.append(f"| {host} | {name} | {', '.join(f'`{file}`' for file in [*files, *shared])} |")
     lines.append("")
-    if wishes.tls:
+    if settings.tls:
         lines.append("`ca.key` goes to no host: whoever has it can make certificates for this network.")
     if has_token:
         lines.append(f"`{TOKEN}` is what clients send as bearer token; agents know only its hash.")

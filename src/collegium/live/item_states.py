@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from collegium._util.randomness import U64, Draws, item_keys
 from collegium.protocol.base import Floats, Inbox, Mask, Rule
 from collegium.protocol.sending import encoded
-from collegium.protocol.states import gather, room, scatter
+from collegium.protocol.states import StateRows
 from collegium.topology.seat import Seat
 
 Rows = NDArray[np.intp]
@@ -21,24 +21,23 @@ class ItemStates:
 
     def __init__(self, rule: Rule, seat: Seat, seed: int, capacity: int, d: int = 1) -> None:
         self.rule, self.seat, self.width = rule, seat, rule.width(d)
-        self._state = room(rule.init(seat, np.zeros((1, d))), capacity)
+        self._states = StateRows(rule.init(seat, np.zeros((1, d))), capacity)
         self._sent = np.zeros((capacity, self.width))
         self._keys = np.zeros(capacity, np.uint32), np.zeros(capacity, np.uint32)
         self._seed = np.array([seed], np.uint64)
 
     def begin(self, rows: Rows, ids: U64, scores: Floats) -> None:
         """New items in these rows, with the agent's own scores (n, d)."""
-        scatter(self._state, rows, self.rule.init(self.seat, scores))
+        self._states.set(rows, self.rule.init(self.seat, scores))
         self._sent[rows] = 0.0
         self._keys[0][rows], self._keys[1][rows] = item_keys(self._seed, ids)
 
     def emit(self, rows: Rows, t: int) -> tuple[NDArray[Any], Mask | None]:
         """The codes of this round's messages, one row for each item that has one, and which have (None: all)."""
         draws = Draws.of_keys((self._keys[0][rows], self._keys[1][rows]), self.seat.agent, t)
-        # What a rule's round 1 is to a network, an agent's first round is to an item: it must send then.
-        outbox, state = self.rule.emit(self.seat, gather(self._state, rows), draws)
+        outbox, state = self.rule.emit(self.seat, self._states.get(rows), draws)
         sent = encoded(self.rule, self.seat, outbox, draws, self.width)
-        scatter(self._state, rows, state)
+        self._states.set(rows, state)
         self._sent[rows if sent.spoke is None else rows[sent.spoke]] = sent.values
         return sent.codes, sent.spoke
 
@@ -48,10 +47,10 @@ class ItemStates:
 
     def absorb(self, rows: Rows, inbox: Inbox) -> Floats:
         """Take in a round's messages; the new statistics (n, d)."""
-        state = self.rule.absorb(self.seat, gather(self._state, rows), inbox)
-        scatter(self._state, rows, state)
+        state = self.rule.absorb(self.seat, self._states.get(rows), inbox)
+        self._states.set(rows, state)
         return self.rule.statistic(state)
 
     def statistic(self, rows: Rows) -> Floats:
         """What the agent decides by, shape (n, d)."""
-        return self.rule.statistic(gather(self._state, rows))
+        return self.rule.statistic(self._states.get(rows))

@@ -1,7 +1,7 @@
-"""Request bodies at the door: items with their names and views or scores, or one sentence that says what is wrong.
+"""Validates request bodies: items with their names and views or scores, or one sentence on what is wrong.
 
 JSON for one item or many, NPY for arrays, PNG and JPEG for pictures. Nothing is unpickled, no name is ever a path, and
-what a header promises is compared with what came before any of it is believed.
+what a header claims is compared with the body before any of it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPENING = re.compile(rb"[ \t\r\n\[]*+")
 
 
 class Refusal(LiveError):
-    """A request that cannot be done, with the HTTP status that says so."""
+    """A request that cannot be done, with its HTTP status."""
 
     def __init__(self, status: int, sentence: str) -> None:
         # What is quoted from a request must not reach a terminal or a log as it came.
@@ -50,7 +50,7 @@ class Refusal(LiveError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The most one request may bring."""
+    """The most one request may contain."""
 
     items: int = 10_000
     bytes: int = 8 << 20
@@ -65,17 +65,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Items as they came: scores or views, one per name."""
+    """Items of a request: scores or views, one per name."""
 
     names: list[Name]
     scores: Doubles | None = None
     views: NDArray[Any] | None = None
     trace: bool = False
-    """Whether the answer should tell every round."""
+    """Whether the answer should have the statistic of every round."""
     wait: bool = True
     """Whether the answer should wait for the decision."""
     alone: bool = False
-    """One item, to be answered by one outcome and not a list."""
+    """One item, to be answered by one result and not a list."""
 
 
 def parse(content_type: str, query: bytes, body: bytes, limits: Limits) -> Batch:
@@ -234,7 +234,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str) -> Any:
 
 
 def _sentence(message: str, what: str) -> str:
-    """What msgspec says ("Expected `float`, got `str` - at `$.items[3].score`"), in our words."""
+    """Rewrites a message of msgspec, such as "Expected `float`, got `str` - at `$.items[3].score`"."""
     fact, _, place = message.partition(" - at ")
     place = place.strip("`").removeprefix("$").removeprefix(".")
     fact = fact[:1].lower() + fact[1:].replace("`", "").replace(" | ", " or ")
@@ -278,7 +278,7 @@ def _from_npy(query: bytes, body: bytes, limits: Limits) -> Batch:
             raise Refusal(422, f"scores are one number per item; the array has shape {values.shape}")
         return Batch(names, values.astype(np.float64), None, trace, wait, alone)
     if values.ndim < 2:
-        raise Refusal(422, "a view is more than one number; for numbers already computed, say &scores=1 in the address")
+        raise Refusal(422, "a view is more than one number; for scores already computed, add &scores=1 to the address")
     return Batch(names, None, values, trace, wait, alone)
 
 
@@ -318,12 +318,12 @@ def _npy(body: bytes) -> NDArray[Any]:
     count = math.prod(shape)
     if len(body) - stop != count * dtype.itemsize:
         raise Refusal(
-            400, f"the NPY header promises {count * dtype.itemsize} bytes of numbers, but {len(body) - stop} came"
+            400, f"the NPY header claims {count * dtype.itemsize} bytes of numbers, but there are {len(body) - stop}"
         )
     if not count:
         raise Refusal(422, f"the array is empty: its shape is {shape}")
     flat = np.frombuffer(body, dtype, count, stop).astype(dtype.newbyteorder("="))
-    if dtype.kind == "b":  # any byte may have come; only 0 is False
+    if dtype.kind == "b":  # any byte may be there; only 0 is False
         flat = flat.view(np.uint8) != 0
     return flat.reshape(shape, order="F" if order == "True" else "C")
 
@@ -374,13 +374,13 @@ def _check_names(names: Sequence[Name], limits: Limits) -> list[Name]:
     if len(names) > limits.items:
         raise _too_many(len(names), limits)
     listed = list(names)
-    words = [name for name in listed if type(name) is str]
-    if words:
-        if _UNPRINTED.search("".join(words)):
-            for word in words:
-                parse_name(word)
+    texts = [name for name in listed if type(name) is str]
+    if texts:
+        if _UNPRINTED.search("".join(texts)):
+            for text in texts:
+                parse_name(text)
         listed = [_normal(name) if isinstance(name, str) else name for name in listed]
-    largest = max((name for name in listed if type(name) is int), default=0) if words else max(listed)
+    largest = max((name for name in listed if type(name) is int), default=0) if texts else max(listed)
     if largest > LARGEST_NUMBER:  # type: ignore[operator]
         raise Refusal(422, f"an id that is a number is at most {LARGEST_NUMBER}; got {largest}")
     if len(set(listed)) != len(listed):

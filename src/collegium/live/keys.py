@@ -1,4 +1,4 @@
-"""Who is who in a live network: one authority, one certificate per agent, and a check of an agent's own files.
+"""Certificates of a live network: one authority, one certificate per agent, and a check of an agent's own files.
 
     ca.pem       the authority's certificate: goes to every host
     ca.key       the authority's key: stays with whoever made the network, and signs further certificates
@@ -119,7 +119,7 @@ def issue(
 
 
 def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
-    """When the certificate ends, if the agent can use its files; otherwise a LiveError says what is wrong with them."""
+    """When the certificate ends, if the agent can use its files; otherwise a LiveError names what is wrong."""
     now = now or datetime.now(UTC)
     ca = _certificate(tls.ca, "the authority")
     certificate, key = _certificate(tls.certificate, name), _key(tls.key, name)
@@ -148,7 +148,7 @@ def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    """The agent a certificate speaks for, empty if it names none."""
+    """The agent a certificate is for, empty if it names none."""
     found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else ""
 

@@ -1,4 +1,4 @@
-"""All agents of a folder on this machine: start them, look at them, end them."""
+"""All agents of a folder on this machine: start them, query them, end them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Member:
 
     @property
     def log(self) -> Path:
-        """Where its process writes what it has to say."""
+        """The file its process logs to."""
         return self._beside(".log")
 
     @property
@@ -56,7 +56,7 @@ class Member:
             try:
                 token = (folder / TOKEN).read_text().strip()
             except OSError:
-                raise InputFileError(f"{folder / TOKEN} is missing: {self.file.agent.name} asks for a token") from None
+                raise InputFileError(f"{folder / TOKEN} is missing: {self.file.agent.name} needs a token") from None
         if not port.https:
             return Client(f"http://{_shown(port.host)}:{port.port}", token, timeout=timeout)
         assert self.file.tls is not None
@@ -77,8 +77,8 @@ class Member:
         _children[process.pid] = process
         return process.pid
 
-    def last_words(self) -> str:
-        """Why it ended, as the end of its log has it; empty if it does not say."""
+    def exit_message(self) -> str:
+        """Why it ended, from the end of its log; empty if that has no reason."""
         try:
             lines = self.log.read_text(errors="replace").strip().splitlines()
         except OSError:
@@ -104,7 +104,7 @@ def members(folder: str | Path) -> list[Member]:
 
 
 def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
-    """Start every agent that does not run yet and wait until all of them have met their neighbours."""
+    """Start every agent that does not run yet and wait until all of them are connected to their neighbours."""
     network = members(folder)
     with _alone(Path(folder)):
         started = [member for member in network if member.pid is None]
@@ -116,7 +116,9 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
         for member in started:
             if _has_ended(member):
                 _stop(started)
-                raise LiveError(f"{member.file.agent.name} ended at once: {member.last_words() or 'it left no words'}")
+                raise LiveError(
+                    f"{member.file.agent.name} ended at once: {member.exit_message() or 'its log is empty'}"
+                )
         if time.monotonic() > end:
             name, reason = next(iter(waiting.items()))
             log = next(member.log for member in network if member.file.agent.name == name)
@@ -125,11 +127,11 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
         for member in network:
             name = member.file.agent.name
             if name in waiting:
-                why_not = _why_not(member)
-                if why_not is None:
+                not_yet = _not_ready_reason(member)
+                if not_yet is None:
                     del waiting[name]
                 else:
-                    waiting[name] = why_not
+                    waiting[name] = not_yet
         time.sleep(0.05)
     return network
 
@@ -142,15 +144,15 @@ def down(folder: str | Path, wait: float = 20.0) -> int:
 
 
 def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]]:
-    """What every agent says of itself, or why it says nothing."""
+    """Every agent's status, or why there is none."""
     for member in members(folder):
         try:
             with member.client(timeout=3.0) as client:
-                said = client.status()
-            yield member, _stranger(member, said) or said
+                status = client.status()
+            yield member, _wrong_agent(member, status) or status
         except LiveError as problem:
             is_here = member.pid is not None
-            yield member, str(problem) if is_here else member.last_words() or f"{problem}; its log: {member.log}"
+            yield member, str(problem) if is_here else member.exit_message() or f"{problem}; its log: {member.log}"
 
 
 def renew(folder: str | Path, days: int = 730) -> datetime:
@@ -190,7 +192,7 @@ def _stop(network: list[Member], wait: float = 20.0) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else starts agents of this folder meanwhile."""
+    """No other process starts agents of this folder meanwhile."""
     (folder / _RUN).mkdir(exist_ok=True)
     with (folder / _RUN / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -215,7 +217,7 @@ def _has_ended(member: Member) -> bool:
 
 
 def _reap() -> None:
-    """Take leave of processes this one started that have ended."""
+    """Reap processes this one started that have ended."""
     for number, child in list(_children.items()):
         if child.poll() is not None:
             del _children[number]
@@ -230,22 +232,22 @@ def _began(number: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _why_not(member: Member) -> str | None:
+def _not_ready_reason(member: Member) -> str | None:
     """Why an agent is not ready; None if it is."""
     try:
         with member.client(timeout=3.0) as client:
-            said = client.status()
+            status = client.status()
     except LiveError:
         return "it does not answer"
-    return _stranger(member, said) or said["why_not"]
+    return _wrong_agent(member, status) or status["not_ready_reason"]
 
 
-def _stranger(member: Member, said: dict[str, Any]) -> str | None:
-    """That somebody else answers on an agent's port; None if it is the agent itself."""
+def _wrong_agent(member: Member, status: dict[str, Any]) -> str | None:
+    """That another agent answers on an agent's port; None if it is the agent itself."""
     me = member.file.agent
-    if (said.get("network"), said.get("number")) == (me.network, me.number):
+    if (status.get("network"), status.get("number")) == (me.network, me.number):
         return None
-    return f"agent {said.get('number')} of network {said.get('network')} answers on port {member.file.http.port}"
+    return f"agent {status.get('number')} of network {status.get('network')} answers on port {member.file.http.port}"
 
 
 def _shown(host: str) -> str:

@@ -1,4 +1,4 @@
-"""What an agent counts, as Prometheus reads it: gathered when asked for, never on the way of an item."""
+"""An agent's counters as Prometheus metrics: gathered per scrape, never while an item is handled."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ if TYPE_CHECKING:
 _ITEMS = {
     "done": ("decided", "Items decided."),
     "from_zero": ("from_zero", "Items decided for which this agent had no view in time and began from zero."),
-    "with_missing": ("with_missing", "Items decided without a word of some neighbour in some round."),
-    "refused": ("refused", "Items refused because too many were in hand."),
-    "no_room": ("no_room", "Items of neighbours in which this agent could not take part for lack of room."),
+    "with_missing": ("with_missing", "Items decided with a neighbour's message missing in some round."),
+    "refused": ("refused", "Items refused because too many were pending."),
+    "no_room": ("no_room", "Neighbours' items left out for lack of memory."),
 }
 
 
 class Metrics(Collector):
-    """A registry of the agent's own; `answers` counts answers of its port by endpoint and status."""
+    """A registry of the agent's own; `responses` counts responses of its port by endpoint and status."""
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, agent: Agent, answers: Mapping[tuple[str, int], int]) -> None:
-        self._agent, self._answers = agent, answers
+    def __init__(self, agent: Agent, responses: Mapping[tuple[str, int], int]) -> None:
+        self._agent, self._responses = agent, responses
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def text(self) -> bytes:
-        """Everything, in Prometheus' own format."""
+        """All metrics, in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing: so the registry does not ask the agent when it is only being set up."""
+        """Nothing: so the registry does not collect from the agent when it is only being set up."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Families made from what the agent says of itself now."""
+        """Families made from the agent's status now."""
         status = self._agent.status()
         items = status["items"]
-        for key, (name, words) in _ITEMS.items():
-            yield _counter(f"items_{name}", words, items[key])
-        yield _gauge("items_in_hand", "Items begun and not decided.", items["in_hand"])
-        yield _gauge("items_most", "Items submitted here that may be in hand at once.", items["most"])
-        yield _counter("rounds", "Rounds done, one for every item.", status["rounds_done"])
-        yield _counter("questions", "Words of neighbours that were overdue and asked for.", status["asked"])
-        yield _gauge("ready", "1 if all neighbours are there.", status["ready"])
-        carried = CounterMetricFamily("collegium_bytes", "Bytes of frames said and heard.", labels=["direction"])
+        for key, (name, text) in _ITEMS.items():
+            yield _counter(f"items_{name}", text, items[key])
+        yield _gauge("items_pending", "Items begun and not decided.", items["pending"])
+        yield _gauge("items_pending_max", "Items submitted here that may be pending at once.", items["most"])
+        yield _counter("rounds", "Rounds completed, summed over items.", status["rounds_done"])
+        yield _counter("messages_re_requested", "Messages re-requested after their deadline.", status["re_requested"])
+        yield _gauge("ready", "1 if all neighbours are connected.", status["ready"])
+        carried = CounterMetricFamily("collegium_bytes", "Bytes of frames sent and received.", labels=["direction"])
         for direction, count in status["bytes"].items():
             carried.add_metric([direction], count)
         yield carried
         yield from _neighbours(status["neighbours"])
         yield _latency(status["latency"])
-        answers = CounterMetricFamily("collegium_http_answers", "Answers of this port.", labels=["endpoint", "status"])
-        for (endpoint, code), count in sorted(self._answers.items()):
-            answers.add_metric([endpoint, str(code)], count)
-        yield answers
+        responses = CounterMetricFamily("collegium_http_responses", "HTTP responses.", labels=["endpoint", "status"])
+        for (endpoint, code), count in sorted(self._responses.items()):
+            responses.add_metric([endpoint, str(code)], count)
+        yield responses
 
 
-def _counter(name: str, words: str, value: float) -> Metric:
-    return CounterMetricFamily(f"collegium_{name}", words, value=value)
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"collegium_{name}", text, value=value)
 
 
-def _gauge(name: str, words: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"collegium_{name}", words, value=value)
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"collegium_{name}", text, value=value)
 
 
 def _neighbours(neighbours: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -79,16 +79,16 @@ def _neighbours(neighbours: list[dict[str, Any]]) -> Iterator[Metric]:
         "collegium_neighbour_state", "1 for the state a neighbour is in.", labels=["neighbour", "state"]
     )
     rejected = CounterMetricFamily(
-        "collegium_frames_rejected", "Frames of a neighbour that were nonsense.", labels=["neighbour"]
+        "collegium_frames_rejected", "Invalid frames from a neighbour.", labels=["neighbour"]
     )
     missed = CounterMetricFamily(
-        "collegium_words_missed", "Words of a neighbour a round went on without.", labels=["neighbour"]
+        "collegium_messages_missed", "Messages of a neighbour missing when a round went on.", labels=["neighbour"]
     )
     response = GaugeMetricFamily(
-        "collegium_response_seconds", "How long a neighbour's word usually comes after our own.", labels=["neighbour"]
+        "collegium_response_seconds", "Usual time from our own message to the neighbour's.", labels=["neighbour"]
     )
     deadline = GaugeMetricFamily(
-        "collegium_deadline_seconds", "When a neighbour's word is overdue.", labels=["neighbour"]
+        "collegium_deadline_seconds", "Time after which a neighbour's message is re-requested.", labels=["neighbour"]
     )
     for neighbour in neighbours:
         name = neighbour["name"]

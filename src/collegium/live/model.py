@@ -35,8 +35,7 @@ def write(team: Team, k: int, folder: Path, stem: str) -> str:
     alone = Team([team.agents[k]], Policy(np.ones((1, 1))), center=team.center, calibrate=team.calibrate)
     alone.set_params(bounded=team.bounded)
     alone.models_, alone.classes_ = [team.models_[k]], team.classes_
-    alone.temperature_, alone.center_ = team.temperature_[k : k + 1], team.center_[k : k + 1]
-    alone.prepared_ = team.prepared_
+    alone.pipeline_, alone.prepared_ = team.pipeline_[k : k + 1], team.prepared_
     alone.save(folder / f"{stem}-model")
     return f"{stem}-model"
 
@@ -52,11 +51,8 @@ def load(settings: Model, folder: Path) -> Scorer | None:
         raise InputFileError(f"the model {path} is not there: copy it beside the agent's file")
     raw = _linear(path) if path.suffix == ".npz" else _team_of_one(path, settings.trusted)
 
-    def score(views: NDArray[Any]) -> Doubles:
-        f = raw(views) / settings.temperature
-        return (np.tanh(f / 2) if settings.bounded else f) - settings.center
-
-    return score
+    pipeline = settings.pipeline()
+    return lambda views: pipeline(raw(views))
 
 
 def _linear(path: Path) -> Scorer:

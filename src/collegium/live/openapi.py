@@ -1,4 +1,4 @@
-"""The agent's HTTP interface as an OpenAPI 3.1 document: what a machine needs to talk to it."""
+"""The agent's HTTP interface as an OpenAPI 3.1 document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collegium.live.items import JPEG, JSON, LARGEST_NUMBER, LONGEST_NAME, NO_NA
 
 Schema = dict[str, Any]
 MOST_RECENT = 64
-"""Items that one look at an agent tells of."""
+"""Most items in one answer of /v1/recent."""
 PATHS = frozenset({"/v1/items", "/v1/recent", "/v1/status", "/healthz", "/readyz", "/metrics", "/openapi.json"})
 """All paths that have no name of an item in them."""
 
@@ -29,9 +29,7 @@ def document(name: str, limits: Limits, is_secured: bool) -> Schema:
             "/v1/items/{id}": {"get": _get_item()},
             "/v1/recent": {"get": _get_recent()},
             "/v1/status": {"get": _get("The agent and its neighbours.", {"$ref": "#/components/schemas/Status"})},
-            "/healthz": {
-                "get": _get("Whether the process is there.", _object({"alive": {"const": True}}), is_open=True)
-            },
+            "/healthz": {"get": _get("Whether the process runs.", _object({"alive": {"const": True}}), is_open=True)},
             "/readyz": {"get": _get_ready()},
             "/metrics": {"get": _get_metrics()},
             "/openapi.json": {"get": _get("This document.", {"type": "object"})},
@@ -64,14 +62,14 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _answer(words: str, schema: Schema) -> Schema:
-    return {"description": words, "content": {JSON: {"schema": schema}}}
+def _answer(text: str, schema: Schema) -> Schema:
+    return {"description": text, "content": {JSON: {"schema": schema}}}
 
 
 def _schemas(limits: Limits) -> Schema:
     many = {"minItems": 1, "maxItems": limits.items}
     options = {
-        "trace": {"type": "boolean", "description": "Tell the statistic of every round."},
+        "trace": {"type": "boolean", "description": "Return the statistic of every round."},
         "wait": {"type": "boolean", "description": "Wait for the decision; if not, the answer is 202."},
     }
     number = {"type": "number", "minimum": -1e300, "maximum": 1e300}
@@ -106,7 +104,7 @@ def _schemas(limits: Limits) -> Schema:
                 _object({"ids": names, "views": views, **options}, ["ids", "views"], closed=True),
             ]
         },
-        "Outcome": _object(
+        "ItemResult": _object(
             {
                 "id": _ref("Name"),
                 "label": {"description": "One of the two classes."},
@@ -121,8 +119,8 @@ def _schemas(limits: Limits) -> Schema:
                 "trace": {"type": ["array", "null"], "items": {"type": ["number", "null"]}},
             }
         ),
-        "Outcomes": _object({"items": {"type": "array", "items": _ref("Outcome")}}),
-        "Glance": _object(
+        "ItemResults": _object({"items": {"type": "array", "items": _ref("ItemResult")}}),
+        "RecentItem": _object(
             {
                 "identity": {"type": "string", "description": "The item, as all agents know it: 16 digits."},
                 "round": {"type": "integer", "minimum": 0},
@@ -141,7 +139,7 @@ def _schemas(limits: Limits) -> Schema:
                 "name": {"type": "string"},
                 "number": {"type": "integer"},
                 "rounds": {"type": "integer"},
-                "items": {"type": "array", "items": _ref("Glance")},
+                "items": {"type": "array", "items": _ref("RecentItem")},
             }
         ),
         "Status": _object(
@@ -150,7 +148,7 @@ def _schemas(limits: Limits) -> Schema:
                 "number": {"type": "integer"},
                 "network": {"type": "string"},
                 "ready": {"type": "boolean"},
-                "why_not": {"type": ["string", "null"]},
+                "not_ready_reason": {"type": ["string", "null"]},
                 "neighbours": {"type": "array", "items": {"type": "object"}},
                 "items": {"type": "object"},
                 "bytes": {"type": "object"},
@@ -165,20 +163,23 @@ def _escaped() -> str:
 
 
 def _refusals() -> Schema:
-    words = {
-        "400": "The body is not what its type says.",
+    texts = {
+        "400": "The body is not of its Content-Type.",
         "401": "The token is missing or wrong.",
         "404": "No such item is known here.",
-        "408": "The request came too slowly.",
+        "408": "The request arrived too slowly.",
         "413": "Too many bytes, items or pixels.",
-        "415": "A type of body that is not understood.",
+        "415": "Unsupported Content-Type.",
         "422": "Understood, but not possible: ids, shapes or numbers.",
-        "500": "Something went wrong inside the agent.",
+        "500": "Internal error of the agent.",
         "503": "The agent is stopping, or the network did not decide in time.",
     }
-    responses = {f"E{status}": _answer(text, _ref("Error")) for status, text in words.items()}
+    responses = {f"E{status}": _answer(text, _ref("Error")) for status, text in texts.items()}
     header = {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
-    responses["E429"] = {**_answer("Too much at once: come again after Retry-After.", _ref("Error")), "headers": header}
+    responses["E429"] = {
+        **_answer("Too much at once: retry after Retry-After seconds.", _ref("Error")),
+        "headers": header,
+    }
     return responses
 
 
@@ -190,8 +191,8 @@ def _and_refusals(answers: Schema, *statuses: int) -> Schema:
     }
 
 
-def _option(name: str, words: str, schema: Schema) -> Schema:
-    return {"name": name, "in": "query", "description": words, "required": False, "schema": schema}
+def _option(name: str, text: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "query", "description": text, "required": False, "schema": schema}
 
 
 _SWITCH = {"enum": ["0", "1", "true", "false"]}
@@ -211,7 +212,7 @@ def _post(limits: Limits) -> Schema:
             _option("ids", "NPY: items such as a,b,c along the first axis; names without commas.", {"type": "string"}),
             _option("first", "NPY: items first, first + 1, … along the first axis.", _whole()),
             _option("scores", "NPY: 1 if the array holds scores, not views.", _SWITCH),
-            _option("trace", "Tell the statistic of every round.", _SWITCH),
+            _option("trace", "Return the statistic of every round.", _SWITCH),
             _option("wait", "0: do not wait for the decision.", _SWITCH),
         ],
         "requestBody": {
@@ -220,7 +221,7 @@ def _post(limits: Limits) -> Schema:
         },
         "responses": _and_refusals(
             {
-                "200": _answer("The decision, or one for each item.", {"anyOf": [_ref("Outcome"), _ref("Outcomes")]}),
+                "200": _answer("The result, or one per item.", {"anyOf": [_ref("ItemResult"), _ref("ItemResults")]}),
                 "202": _answer("Accepted; the network decides.", _object({"accepted": {"type": "integer"}})),
             },
             400, 408, 413, 415, 422, 503,
@@ -230,15 +231,15 @@ def _post(limits: Limits) -> Schema:
 
 def _get_item() -> Schema:
     return {
-        "summary": "The outcome of an item that is still remembered.",
+        "summary": "The result of an item that is still remembered.",
         "operationId": "result",
         "parameters": [
             {"name": "id", "in": "path", "required": True, "schema": _ref("Name")},
-            _option("trace", "Tell the statistic of every round.", _SWITCH),
+            _option("trace", "Return the statistic of every round.", _SWITCH),
         ],
         "responses": _and_refusals(
             {
-                "200": _answer("Its outcome.", _ref("Outcome")),
+                "200": _answer("Its result.", _ref("ItemResult")),
                 "202": _answer("Not decided yet.", _object({"id": _ref("Name"), "state": {"const": "pending"}})),
             },
             404, 422,
@@ -246,25 +247,25 @@ def _get_item() -> Schema:
     }  # fmt: skip
 
 
-def _get(words: str, schema: Schema, *, is_open: bool = False) -> Schema:
+def _get(text: str, schema: Schema, *, is_open: bool = False) -> Schema:
     open_to_all: Schema = {"security": []} if is_open else {}
     statuses = () if is_open else (422,)
-    return {"summary": words, "responses": _and_refusals({"200": _answer(words, schema)}, *statuses), **open_to_all}
+    return {"summary": text, "responses": _and_refusals({"200": _answer(text, schema)}, *statuses), **open_to_all}
 
 
 def _get_recent() -> Schema:
-    words = "The items that came last, newest first, decided or not."
+    text = "The latest items, newest first, decided or not."
     number = {"type": "integer", "minimum": 1, "maximum": MOST_RECENT}
-    return {**_get(words, _ref("Recent")), "parameters": [_option("items", "How many of them; 8 if not said.", number)]}
+    return {**_get(text, _ref("Recent")), "parameters": [_option("items", "How many of them; 8 by default.", number)]}
 
 
 def _get_ready() -> Schema:
     ready = _object({"ready": {"const": True}})
     answers = {
-        "200": _answer("All neighbours are there.", ready),
+        "200": _answer("All neighbours are connected.", ready),
         "503": _answer("Some are not.", _object({"ready": {"const": False}, "error": {"type": "string"}})),
     }
-    return {"summary": "Whether all neighbours are there.", "responses": _and_refusals(answers, 422)}
+    return {"summary": "Whether all neighbours are connected.", "responses": _and_refusals(answers, 422)}
 
 
 def _get_metrics() -> Schema:

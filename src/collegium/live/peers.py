@@ -1,4 +1,4 @@
-"""What an agent knows of a neighbour: whether it is there, how quickly it answers, what of it was refused."""
+"""What an agent knows of a neighbour: whether it is connected, how quickly it responds, what it sent was refused."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from collegium.errors import LiveError
 from collegium.live.transport.base import Peer
 
 Rows = NDArray[np.intp]
-_ASKED = 8.5  # deadlines, one question each: with a fifth of all frames lost, eight without answer are rare
-_AT_FIRST = 8  # questions within the longest wait, to one whose pace is not known
+_ASKED = 8.5  # deadlines, one re-request each: with a fifth of all frames lost, eight without answer are rare
+_AT_FIRST = 8  # re-requests within the longest wait, to one whose response time is not known
 _OF_A_LIST = 32  # what remembering a list costs, in items
 _REMEMBERED = 1 << 17  # items in the lists remembered of one neighbour; a sender counts on half of it
 
 
 class State(StrEnum):
-    """How it is with a neighbour."""
+    """The state of a neighbour."""
 
     UP = "up"
     LATE = "late"
-    """It is there, but its word was not waited for to the end in some round lately."""
-    SILENT = "silent"
-    """It is gone or does not answer: nobody waits for it until it is heard again."""
+    """It is connected, but some round lately went on without its message."""
+    DOWN = "down"
+    """It is gone or does not answer: rounds leave it out until a frame of it arrives."""
     REFUSED = "refused"
-    """It is there and cannot be talked to: a certificate, or frames of another network."""
+    """It answers but cannot take part: a certificate, or frames of another network."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Deadlines:
     """How long to wait, in seconds."""
 
     longest: float = 2.0
-    """For a neighbour's word in one round, at most, however slow it has been (and `view`, if one is waited for)."""
+    """For a neighbour's message in one round, at most, however slow it has been (and `view`, if it waits for one)."""
     least: float = 0.25
-    """Nobody is asked or given up on before this, so that a moment's pause of a busy machine is none."""
+    """No message is re-requested or counted as lost before this, so that a busy machine's pause is no failure."""
     view: float = 1.0
-    """For this agent's own view of an item it has heard of; then it takes part from zero."""
+    """For this agent's own view of an item a neighbour has announced; then it takes part from zero."""
 
     def __post_init__(self) -> None:
         for name in ("longest", "least", "view"):
@@ -54,37 +54,37 @@ class Deadlines:
 
 @dataclass
 class Neighbour:
-    """A neighbour, as seen from here."""
+    """A neighbour, as seen from this agent."""
 
     peer: Peer
     is_heard: bool
     hears: bool
     deadlines: Deadlines
     is_present: bool = False
-    """Whether its token is there."""
+    """Whether its liveliness token is there."""
     is_excused: bool = True
-    """Whether rounds go on without waiting for it."""
+    """Whether it is left out: rounds do not wait for it."""
     response: float | None = None
-    """How long its word usually comes after our own, in seconds; None before the first."""
+    """Usual time from our own message to its message, in seconds; None before the first."""
     spread: float = 0.0
     asked_at: float | None = None
-    """When it was first asked without an answer."""
+    """When the first unanswered re-request was sent."""
     late_at: float = 0.0
     missed: int = 0
-    """Words that were not there when a round went on."""
+    """Messages missing when a round went on."""
     rejected: int = 0
     reason: str = ""
-    """Why it is silent or refused, or what was wrong with its last rejected frame."""
+    """Why it is down or refused, or what was wrong with its last rejected frame."""
     is_refused: bool = False
     _lists: OrderedDict[int, tuple[Rows, U64]] = field(default_factory=OrderedDict, repr=False)
     _listed: int = field(default=0, repr=False)
 
     def heard(self) -> None:
-        """A frame came: it is there."""
+        """A frame of it arrived: it is up."""
         self.asked_at, self.is_excused, self.is_refused = None, False, False
 
     def measure(self, seconds: float) -> None:
-        """Its word came so long after our own: mean and mean deviation, as TCP keeps them."""
+        """Its message arrived so long after our own: mean and mean deviation, as TCP keeps them."""
         seconds = max(seconds, 0.0)
         if self.response is None:
             self.response, self.spread = seconds, seconds / 2
@@ -94,26 +94,26 @@ class Neighbour:
 
     @property
     def deadline(self) -> float:
-        """How long after our own word its word is overdue, from how it has been so far."""
+        """How long after our own message its message is overdue, from its response times so far."""
         usual = self.deadlines.longest / _AT_FIRST if self.response is None else self.response + 4 * self.spread
         return min(max(usual, self.deadlines.least), self.deadlines.longest)
 
     def has_gone_silent(self, now: float) -> bool:
-        """Whether it was asked several times and gave no sign of life."""
+        """Whether several re-requests brought no frame at all."""
         if self.asked_at is None:
             return False
         deadline, longest = self.deadline, self.deadlines.longest
         if self.response is None:  # it may be about to begin
             return now - self.asked_at > max(longest - deadline, longest / 2)
-        # Well before others give up on those who wait for it.
+        # Well before others count as lost the messages of those that wait for it.
         return now - self.asked_at > min(_ASKED * deadline, longest / 2)
 
     def state(self, now: float) -> State:
-        """How it is with it now."""
+        """Its state now."""
         if self.is_refused:
             return State.REFUSED
         if (self.is_heard and self.is_excused) or (not self.is_present and not self.is_heard):
-            return State.SILENT
+            return State.DOWN
         return State.LATE if now - self.late_at < 10 * self.deadlines.longest and self.late_at else State.UP
 
     def remember(self, number: int, rows: Rows, ids: U64) -> None:

@@ -1,4 +1,4 @@
-"""One agent as a process: its file read, its model loaded, its neighbours met, its port open until told to end."""
+"""One agent as a process: reads its file, loads its model, joins the network and serves its port until stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from collegium.errors import LiveError
 from collegium.live import config, model, service
 from collegium.live.agent import Agent
-from collegium.live.doors import Doorman
+from collegium.live.peer_diagnosis import PeerDiagnosis
 from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import FaultyTransport
 from collegium.live.transport.zenoh import ZenohTransport
@@ -39,7 +39,7 @@ def run(path: Path) -> None:
         raise LiveError(f"{path}: https needs the agent's certificate, and there is no table [tls]")
     secured = place.tls if port.https or port.client_certificates else None
     server = service.Server(
-        service.app(agent, service.Settings(token_sha256=port.token_sha256)),
+        service.app(agent, service.ServiceSettings(token_sha256=port.token_sha256)),
         port.host,
         port.port,
         certificate=secured.certificate if secured else None,
@@ -47,18 +47,18 @@ def run(path: Path) -> None:
         client_ca=secured.ca if secured and port.client_certificates else None,
         started=lambda: _log.info("%s answers on %s after %.1f s", place.name, server.url, time.monotonic() - begun),
     )
-    doorman = Doorman(place, agent.explain)
-    agent.on_presence = lambda number, there: (doorman.present if there else doorman.missing)(number)
-    transport: Transport = ZenohTransport(place, doorman)
+    diagnosis = PeerDiagnosis(place, agent.explain)
+    agent.on_presence = lambda number, there: (diagnosis.present if there else diagnosis.missing)(number)
+    transport: Transport = ZenohTransport(place, diagnosis)
     faults = file.transport_faults()
     if faults is not None:
         _log.warning("%s adds faults on purpose: %s", place.name, faults)
         transport = FaultyTransport(transport, faults)
-    doorman.start(overhear=True)
+    diagnosis.start(read_log=True)
     try:
         agent.start(transport)
         server.run()
     finally:
         agent.stop()
-        doorman.close()
+        diagnosis.close()
         _log.info("%s has left", place.name)

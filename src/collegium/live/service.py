@@ -1,13 +1,13 @@
-"""An agent's own HTTP port: items come in, decisions go out, and what the agent is doing can be asked.
+"""An agent's own HTTP port: items in, decisions out, status and metrics.
 
     POST /v1/items        one item or many, with scores or views; answered when the network has decided
-    GET  /v1/items/{id}   an outcome that is still remembered
+    GET  /v1/items/{id}   a result that is still remembered
     GET  /v1/recent       the items that came last, round by round, decided or not
     GET  /v1/status       the agent and its neighbours
-    GET  /healthz         the process is there          GET /readyz        and all its neighbours are
+    GET  /healthz         the process runs              GET /readyz        all its neighbours are connected
     GET  /metrics         for Prometheus                GET /openapi.json  all this, for machines
 
-Every refusal is {"error": "a sentence"}. Nothing a request says is ever a path to a file.
+Every refusal is {"error": "a sentence"}. Nothing in a request is ever used as a path to a file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from collegium.errors import CollegiumError, LiveError
 from collegium.live import openapi
-from collegium.live.agent import Agent, Busy, Outcome
+from collegium.live.agent import Agent, Busy, ItemResult
 from collegium.live.items import (
     JPEG,
     PNG,
@@ -63,18 +63,18 @@ from collegium.live.items import (
 from collegium.live.metrics import Metrics
 
 _logger = logging.getLogger("collegium.live")
-_LARGE = 1 << 18  # bodies from here on are read by the worker, so that the port stays awake
-_ALWAYS_OPEN = "/healthz"
+_LARGE = 1 << 18  # bodies from here on are decoded by the worker, so that the port stays responsive
+_NO_TOKEN_NEEDED = "/healthz"
 _LIMITS = Limits()
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the port lets in."""
+class ServiceSettings:
+    """Limits of the port."""
 
     token_sha256: str | None = None
-    """SHA-256 of the bearer token, in hexadecimal; None lets everybody in."""
+    """SHA-256 of the bearer token, in hexadecimal; None: no token is needed."""
     limits: Limits = _LIMITS
     requests: int = 256
     """Requests in progress."""
@@ -85,7 +85,7 @@ class Settings:
     body_seconds: float = 30.0
     """For a client to send its body."""
     answer_seconds: float = 120.0
-    """For the network to decide; then the client is told to ask again later."""
+    """For the network to decide; then the client is told to retry later."""
     grace_seconds: float = 15.0
     """At the end, for what was accepted to be answered."""
 
@@ -94,10 +94,10 @@ class Settings:
             raise LiveError("token_sha256 must be the SHA-256 of the token: 64 hexadecimal digits")
 
 
-_SETTINGS = Settings()
+_SETTINGS = ServiceSettings()
 
 
-def app(agent: Agent, settings: Settings = _SETTINGS) -> Starlette:
+def app(agent: Agent, settings: ServiceSettings = _SETTINGS) -> Starlette:
     """The web application of one agent."""
     service = _Service(agent, settings)
     application = Starlette(
@@ -111,7 +111,7 @@ def app(agent: Agent, settings: Settings = _SETTINGS) -> Starlette:
             Route("/metrics", service.get_metrics, methods=["GET"]),
             Route("/openapi.json", service.get_openapi, methods=["GET"]),
         ],
-        middleware=[Middleware(_Door, service)],
+        middleware=[Middleware(_Admission, service)],
         exception_handlers={Refusal: _refused, Busy: _busy, HTTPException: _no_such},  # type: ignore[dict-item]
         lifespan=service.lifespan,
     )
@@ -142,7 +142,7 @@ def _error(status: int, sentence: str, headers: dict[str, str] | None = None) ->
 
 
 def _later(sentence: str, seconds: float) -> Response:
-    """429: the header has whole seconds, as HTTP wants them; the body says it exactly."""
+    """429: the header has whole seconds, as HTTP wants them; the body has the exact time."""
     headers = {"Retry-After": str(max(1, math.ceil(seconds)))}
     return _json({"error": sentence, "retry_after": round(seconds, 3)}, 429, headers)
 
@@ -168,15 +168,15 @@ async def _no_such(request: Request, problem: HTTPException) -> Response:
 
 
 class _Service:
-    def __init__(self, agent: Agent, settings: Settings) -> None:
+    def __init__(self, agent: Agent, settings: ServiceSettings) -> None:
         self.agent, self.settings = agent, settings
-        self.answers: Counter[tuple[str, int]] = Counter()
-        """Answers by path and status, for /metrics."""
+        self.responses: Counter[tuple[str, int]] = Counter()
+        """Responses by path and status, for /metrics."""
         self.in_progress = 0
         self._held = 0
         self._queued = 0
-        self._metrics = Metrics(agent, self.answers)
-        # A request with more items than the agent can ever have in hand would be told to come again for ever.
+        self._metrics = Metrics(agent, self.responses)
+        # A request with more items than can ever be pending would be told to retry for ever.
         most = min(settings.limits.items, agent.status()["items"]["most"])
         self._limits = replace(settings.limits, items=most)
         self._openapi = _encode(openapi.document(agent.name, self._limits, settings.token_sha256 is not None))
@@ -201,8 +201,8 @@ class _Service:
         decided = self._submit(batch, scores)
         if not batch.wait:
             return _json({"accepted": len(batch.names)}, 202)
-        outcomes = decided.result() if _is_decided(decided) else await self._decision(decided, request)
-        return _json(outcomes[0] if batch.alone else {"items": outcomes})
+        results = decided.result() if _is_decided(decided) else await self._decision(decided, request)
+        return _json(results[0] if batch.alone else {"items": results})
 
     async def _read(self, request: Request, pieces: list[bytes], most: int) -> None:
         """Collect the body, never more of it than is allowed, and know how much all requests together hold."""
@@ -218,11 +218,11 @@ class _Service:
                     if size > most:
                         raise too_large
                     if self._held + len(piece) > self.settings.held:
-                        raise Refusal(429, f"{self.agent.name} reads as many bodies as it can hold: try again")
+                        raise Refusal(429, f"{self.agent.name} reads as many bodies as it can hold: retry")
                     self._held += len(piece)
                     pieces.append(piece)
         except TimeoutError:
-            raise Refusal(408, f"the body did not come within {self.settings.body_seconds:g} s") from None
+            raise Refusal(408, f"the body did not arrive within {self.settings.body_seconds:g} s") from None
 
     async def _items(self, kind: str, query: bytes, pieces: list[bytes]) -> tuple[Batch, Doubles]:
         """The items and their scores; whatever may take long is done by the worker, one request after the other."""
@@ -240,7 +240,7 @@ class _Service:
 
     async def _in_worker(self, work: Callable[[], _T]) -> _T:
         if self._queued >= self.settings.queue or self._worker is None:
-            raise Refusal(429, f"{self._queued} requests wait for the model of {self.agent.name} already: try again")
+            raise Refusal(429, f"{self._queued} requests wait for the model of {self.agent.name} already: retry")
         self._queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._worker, work)
@@ -262,7 +262,7 @@ class _Service:
             )
         return scores
 
-    def _submit(self, batch: Batch, scores: Doubles) -> Future[list[Outcome]]:
+    def _submit(self, batch: Batch, scores: Doubles) -> Future[list[ItemResult]]:
         try:
             return self.agent.submit(batch.names, scores, batch.trace)
         except Busy:
@@ -272,17 +272,17 @@ class _Service:
         except CollegiumError as problem:
             raise Refusal(422, str(problem)) from None
 
-    async def _decision(self, decided: Future[list[Outcome]], request: Request) -> list[Outcome]:
-        """What the network decides; nobody waits longer than allowed, or for a client that is gone."""
+    async def _decision(self, decided: Future[list[ItemResult]], request: Request) -> list[ItemResult]:
+        """What the network decides; waits no longer than allowed, and not for a client that is gone."""
         loop = asyncio.get_running_loop()
         waiting = asyncio.Event()
 
-        def tell(_: Future[list[Outcome]]) -> None:
-            with suppress(RuntimeError):  # the port is closed by now, and nobody waits
+        def notify(_: Future[list[ItemResult]]) -> None:
+            with suppress(RuntimeError):  # the port is closed by now, and no request waits
                 loop.call_soon_threadsafe(waiting.set)
 
-        # Not asyncio.wrap_future: it would cancel the engine's future when a client is not waited for any longer.
-        decided.add_done_callback(tell)
+        # Not asyncio.wrap_future: it would cancel the agent's future when the wait for a client ends.
+        decided.add_done_callback(notify)
         tasks = [loop.create_task(waiting.wait()), loop.create_task(_gone(request))]
         try:
             await asyncio.wait(tasks, timeout=self.settings.answer_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -297,18 +297,20 @@ class _Service:
         if tasks[1].done():
             raise ClientDisconnect
         seconds = self.settings.answer_seconds
-        raise Refusal(503, f"not decided within {seconds:g} s; ask GET /v1/items/… for the outcome later")
+        raise Refusal(503, f"not decided within {seconds:g} s; GET /v1/items/… has the result later")
 
     async def get_item(self, request: Request) -> Response:
         trace = switch(options_of(request.scope["query_string"], ("trace",)), "trace", False)
         name = parse_name(request.path_params["id"])
-        outcome = self.agent.result(name, trace)
-        if outcome is None and self.agent.is_pending(name):
+        result = self.agent.result(name, trace)
+        if result is None and self.agent.is_pending(name):
             return _json({"id": name, "state": "pending"}, 202)
-        outcome = outcome or self.agent.result(name, trace)  # it may have been decided between the two questions
-        if outcome is None:
-            raise Refusal(404, f"{self.agent.name} knows no item {name!r:.220}: it never came here, or is forgotten")
-        return _json(outcome)
+        result = result or self.agent.result(name, trace)  # it may have been decided between the two calls
+        if result is None:
+            raise Refusal(
+                404, f"{self.agent.name} knows no item {name!r:.220}: it was never submitted here, or is forgotten"
+            )
+        return _json(result)
 
     async def get_recent(self, request: Request) -> Response:
         given = options_of(request.scope["query_string"], ("items",)).get("items", "8")
@@ -329,10 +331,10 @@ class _Service:
         return _json({"alive": True})
 
     async def get_readiness(self, _: Request) -> Response:
-        why_not = self.agent.why_not_ready()
-        if why_not is None:
+        reason = self.agent.why_not_ready()
+        if reason is None:
             return _json({"ready": True})
-        return _json({"ready": False, "error": f"{self.agent.name} is not ready: {why_not}"}, 503)
+        return _json({"ready": False, "error": f"{self.agent.name} is not ready: {reason}"}, 503)
 
     async def get_metrics(self, _: Request) -> Response:
         return Response(self._metrics.text(), media_type=self._metrics.content_type)
@@ -341,7 +343,7 @@ class _Service:
         return Response(self._openapi, media_type="application/json")
 
 
-def _is_decided(decided: Future[list[Outcome]]) -> bool:
+def _is_decided(decided: Future[list[ItemResult]]) -> bool:
     return decided.done() and decided.exception() is None
 
 
@@ -352,14 +354,14 @@ async def _gone(request: Request) -> None:
 
 
 def _endpoint(path: str) -> str:
-    """A path as a label: as many of them as there are endpoints, whatever is asked for."""
+    """A path as a label: one per endpoint, and `other` for all unknown paths."""
     if path in openapi.PATHS:
         return path
     return "/v1/items/{id}" if path.startswith("/v1/items/") else "other"
 
 
-class _Door:
-    """Who may come in, how many at once, and no traceback to anybody."""
+class _Admission:
+    """Checks tokens, limits concurrent requests, and never sends a traceback."""
 
     def __init__(self, inner: ASGIApp, service: _Service) -> None:
         self._inner, self._service = inner, service
@@ -376,18 +378,18 @@ class _Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                service.answers[_endpoint(path), status] += 1
+                service.responses[_endpoint(path), status] += 1
             await send(message)
 
         refusal: Response | None = None
-        if path != _ALWAYS_OPEN:
-            if not self._may_enter(scope):
-                is_told = any(name == b"authorization" for name, _ in scope["headers"])
+        if path != _NO_TOKEN_NEEDED:
+            if not self._has_token(scope):
+                is_given = any(name == b"authorization" for name, _ in scope["headers"])
                 sentence = "this port needs a token: send the header Authorization: Bearer …"
-                sentence = "this is not the token of this network" if is_told else sentence
+                sentence = "this is not the token of this network" if is_given else sentence
                 refusal = _error(401, sentence, {"WWW-Authenticate": "Bearer", "Connection": "close"})
             elif service.in_progress >= service.settings.requests:
-                refusal = _later(f"{service.in_progress} requests are in progress already: try again", 1.0)
+                refusal = _later(f"{service.in_progress} requests are in progress already: retry", 1.0)
         if refusal is not None:
             await refusal(scope, receive, noting)
             return
@@ -399,11 +401,11 @@ class _Door:
         except Exception:
             _logger.exception("%s %s failed", scope["method"], path)
             if not status:
-                await _error(500, "something went wrong inside the agent; its log says what")(scope, receive, noting)
+                await _error(500, "internal error of the agent; its log has the details")(scope, receive, noting)
         finally:
             service.in_progress -= 1
 
-    def _may_enter(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         if self._token is None:
             return True
         for name, value in scope["headers"]:
@@ -465,7 +467,7 @@ class _Careful(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         is_last = not self.pipeline
         super().on_response_complete()
-        if is_last and self.cycle.more_body:  # answered before all of the body came: nobody wants the rest
+        if is_last and self.cycle.more_body:  # answered before all of the body arrived: the rest is not needed
             self.transport.close()
 
     def pause_writing(self) -> None:
@@ -513,12 +515,12 @@ class _Careful(HttpToolsProtocol):
         self._parsed += size
         if self._parsed > self.head_bytes:
             self._is_too_long = True
-            raise ValueError  # the parser stops, and Uvicorn has us answer
+            raise ValueError  # the parser stops, and Uvicorn calls send_400_response
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing():
             if self._head_began:
-                self._refuse(408, b"the head of the request did not come in time")
+                self._refuse(408, b"the head of the request did not arrive in time")
             else:
                 self.transport.close()
 
@@ -548,14 +550,14 @@ class _Uvicorn(uvicorn.Server):
             self._wake()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit  # the second signal does not wait for anybody
+        self.force_exit = self.should_exit  # the second signal does not wait for open requests
         self.end()
 
 
 class Server:
     """An agent's port: bound when made, open while `run` runs.
 
-    certificate, key: serve HTTPS; client_ca: let in only clients with a certificate of this authority.
+    certificate, key: serve HTTPS; client_ca: accept only clients with a certificate of this authority.
     """
 
     def __init__(
@@ -570,7 +572,7 @@ class Server:
         access_log: bool = False,
         started: Callable[[], None] | None = None,
     ) -> None:
-        settings: Settings = application.state.settings
+        settings: ServiceSettings = application.state.settings
         if client_ca is not None and certificate is None:
             raise LiveError("client certificates need HTTPS: give the port a certificate and a key of its own")
         family, address = _address(host, port)
@@ -630,7 +632,7 @@ class Server:
             self._socket.close()
 
     def stop(self) -> None:
-        """End from another thread."""
+        """Stop from another thread."""
         self._uvicorn.end()
 
     def wait_started(self, seconds: float) -> bool:

@@ -42,7 +42,8 @@ class Table:
         self.sent = np.zeros((rounds, capacity, width))
         """The codes of this agent's messages."""
         self.spoke = np.zeros((rounds, capacity), np.bool_)
-        self.inbox = np.zeros((rounds, hears, capacity, width))
+        self.inbox = np.zeros((rounds, hears + 1, capacity, width))
+        """Messages of the senders in the order of the rule, a place for this agent's own among them."""
         self.word = np.zeros((rounds, hears, capacity), np.uint8)
         self.asked = np.zeros((hears, capacity))
         self.missed = np.zeros((hears, capacity), np.bool_)
@@ -58,7 +59,14 @@ class Table:
     @staticmethod
     def capacity_for(rounds: int, hears: int, budget: int, width: int = 1) -> int:
         """How many rows fit into so many bytes."""
-        row = (8 * width + 1) * rounds * hears + 8 * (rounds * (1 + width) + 1) + rounds + 9 * hears + 260
+        row = (
+            8 * width * rounds * (hears + 1)
+            + rounds * hears
+            + 8 * (rounds * (1 + width) + 1)
+            + rounds
+            + 9 * hears
+            + 260
+        )
         return max(budget // row, 64)
 
     def find(self, item: int) -> int:
@@ -98,11 +106,13 @@ class Table:
         self.active += len(rows)
         return rows
 
-    def last_received(self, t: int, column: int, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def last_received(
+        self, t: int, column: int, place: int, rows: Rows
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """A neighbour's latest message up to round t, shape (n, w), and whether there is any."""
         said = self.word[:t, column][:, rows] == SAID
         latest = t - 1 - np.argmax(said[::-1], axis=0)
-        return self.inbox[latest, column, rows], np.asarray(said.any(axis=0))
+        return self.inbox[latest, place, rows], np.asarray(said.any(axis=0))
 
     def finish(self, rows: Rows, now: float) -> None:
         """These items are decided; they are remembered until their rows are needed."""

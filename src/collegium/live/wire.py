@@ -162,7 +162,8 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
         values = _unpack(data, place, numbers, bits).reshape(speakers, dialect.width)
         if bits == NUMBER and speakers:
             # One comparison for both ends; NaN passes neither.
-            honest = -dialect.largest <= values.min() and values.max() <= dialect.largest
+            low, high = (values.item(),) * 2 if values.size == 1 else (values.min(), values.max())
+            honest = -dialect.largest <= low and high <= dialect.largest
             if not honest:
                 raise FrameError("a message that is not a number, or larger than any honest one")
     return Frame(meant, sender, round, number, ids, count, spoke, values)

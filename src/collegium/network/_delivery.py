@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from collegium.kernels.job import Floats, Job
 from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox, Mask
+from collegium.protocol.mailbox import HoldLast
 from collegium.protocol.sending import Sent
 from collegium.topology.seat import Seat
 
@@ -21,6 +22,7 @@ class Direct:
     def __init__(self, job: Job, width: int) -> None:
         n, K = job.scores.shape[:2]
         self._mailbox, self._known = job.mailbox, np.True_
+        self._always_read = type(job.mailbox) is not HoldLast
         self._last = np.zeros((K, n, width))
         self._spoke = np.ones((K, n), np.bool_)
         self._silence = False
@@ -47,7 +49,9 @@ class Direct:
             status = np.broadcast_to(all_received(seat), shape)
         weights = np.broadcast_to(seat.weights[:, None], shape)
         inbox = Inbox(self._last[seat.senders], weights, status, self._last[seat.agent].copy())
-        return self._mailbox.read(inbox, np.broadcast_to(self._known, shape)) if self._silence else inbox
+        if not (self._silence or self._always_read):
+            return inbox
+        return self._mailbox.read(inbox, np.broadcast_to(self._known, shape))
 
 
 def all_received(seat: Seat) -> NDArray[np.uint8]:
@@ -147,4 +151,4 @@ class ThroughLinks:
             values[place], known[place] = link.last, link.known
         weights = np.broadcast_to(seat.weights[:, None], (m, n))
         inbox = Inbox(values, weights, status, self._own[seat.agent].copy())
-        return self._job.mailbox.read(inbox, known) if (status > RECEIVED).any() else inbox
+        return self._job.mailbox.read(inbox, known)

@@ -1,4 +1,4 @@
-"""What the planner tries: networks over K agents, and rules for what they say and when they fall silent."""
+"""What the planner tries: networks over K agents, and rules for what they send and when they are silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network as a file: who hears whom and how much, what is said and when, for how many rounds."""
+"""A network as a file: links and weights, the rule, and the number of rounds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from collegium._team_files.values import Malformed, decode, encode
 from collegium._util.arguments import whole_number
+from collegium._util.files import atomic_write
 from collegium.errors import CollegiumError, InputFileError
 from collegium.policy import Policy
 from collegium.protocol import Rule
-from collegium.team_files.values import Malformed, decode, encode
 
 FORMAT = "collegium network 1"
 
@@ -43,12 +44,9 @@ def write_network(path: str | Path, network: NetworkFile) -> None:
         "rule": encode(network.rule, "the rule"),
         "links": links,
     }
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=None, separators=(",", ": ")).replace(',"', ',\n"') + "\n")
-    except OSError as problem:
-        raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from None
+    text = json.dumps(content, indent=None, separators=(",", ": ")).replace(',"', ',\n"') + "\n"
+    with atomic_write(path, parents=True) as file:
+        file.write(text.encode())
 
 
 def read_network(path: str | Path) -> NetworkFile:

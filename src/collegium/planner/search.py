@@ -64,9 +64,9 @@ class Answer:
     if not, it is the nearest that there is."""
     reasons: tuple[str, ...]
     alone: Interval
-    """The mean error of agents that do not talk, on the other half."""
+    """The mean error of agents without collaboration, on the other half."""
     certificate: Certificate = field(repr=False)
-    """From the other half, for agents who talk over the recommended network at its precision and never fall silent: the
+    """From the other half, for agents that use the recommended network at its precision and are never silent: the
     guarantees know no stopping rules."""
     searched: int
     """How many combinations of network, rule and rounds were measured."""
@@ -119,7 +119,10 @@ def plan(
     recommended = front[chosen]
     if target_error is not None and quiet <= target_error:
         recommended = _silence(measured.networks[0], quiet, alone)
-        met, why = True, f"nobody needs to talk: alone the agents have an error of {quiet:.4f} where plans were chosen"
+        met, why = (
+            True,
+            f"no messages are needed: alone the agents have an error of {quiet:.4f} where plans were chosen",
+        )
     return Answer(
         front=tuple(front.values()),
         recommended=recommended,
@@ -210,7 +213,7 @@ def _recommend(
     if not within:
         nearest = front[0]
         cost = f"the cheapest costs {bits[nearest]:.4g}"
-        return nearest, False, f"no plan in which agents talk at all costs at most {budget:g} bits per item: {cost}"
+        return nearest, False, f"no plan with any messages costs at most {budget:g} bits per item: {cost}"
     nearest = within[-1]
     limit = "" if budget is None else f" with at most {budget:g} bits per item"
     cost = f"the nearest has {error[nearest]:.4f} for {bits[nearest]:.4g} bits per item"
@@ -227,21 +230,21 @@ def _silence(network: Network, error: float, alone: Interval) -> Plan:
 
 
 def _beside(best: Plan, alone: Interval, target: float | None, budget: float | None) -> tuple[str, ...]:
-    """What the other half of the items says of the plan."""
-    said = [
+    """The plan on the other half of the items."""
+    reasons = [
         f"on the other half: error {best.error.mean:.4f} ± {best.error.half:.4f} for {best.bits.mean:.4g} bits per "
         f"item; alone {alone.mean:.4f} ± {alone.half:.4f}"
     ]
     if target is not None and best.error.mean > target:
         sure = "beyond doubt" if best.error.mean - best.error.half > target else "within the interval"
-        said.append(f"there it misses the target of {target:g}, {sure}: choosing among many flatters the chosen")
+        reasons.append(f"there it misses the target of {target:g}, {sure}: choosing among many flatters the chosen")
     if alone.mean > 0.5:
-        said.append("alone the agents are wrong more often than right: are the classes the right way round?")
+        reasons.append("alone the agents are wrong more often than right: are the classes the right way round?")
     if budget is not None and best.bits.mean > budget >= best.chosen_bits:
-        said.append(
+        reasons.append(
             f"there it needs more than {budget:g} bits per item on average: a stopping rule depends on the items"
         )
-    return tuple(said)
+    return tuple(reasons)
 
 
 def _certificate(best: Plan, c: Doubles, signs: NDArray[np.int8], items: NDArray[np.int64], seed: int) -> Certificate:

@@ -71,7 +71,7 @@ def network_figure(policy: Policy, title: str) -> Any:
             axes.annotate(
                 str(k), place, ha="center", va="center", fontsize=8, color="white" if dark else "black", zorder=4
             )
-    figure.colorbar(dots, ax=axes, label="Perron weight (say in the end)", shrink=0.75)
+    figure.colorbar(dots, ax=axes, label="Perron weight", shrink=0.75)
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(_wrapped(title))
@@ -105,7 +105,7 @@ def _perron_figure(policy: Policy, title: str) -> Any:
     figure, axes = _canvas((6.4, 4.2))
     shares = policy.perron * policy.size
     axes.hist(shares, bins=60, range=(0, 1.05 * float(shares.max())), color=BLUE)
-    axes.set_xlabel("Perron weight × number of agents (1 = an equal say)")
+    axes.set_xlabel("Perron weight × number of agents (1 = equal weights)")
     axes.set_ylabel("agents")
     axes.set_title(_wrapped(title))
     return figure

@@ -99,7 +99,7 @@ class Policy(Frozen):
 
     @cached_property
     def perron(self) -> NDArray[np.float64]:
-        r"""The Perron vector: $A\pi = \pi$, $\pi_k > 0$, $\sum_k \pi_k = 1$: each agent's say in the end."""
+        r"""The Perron vector: $A\pi = \pi$, $\pi_k > 0$, $\sum_k \pi_k = 1$: each agent's weight in the limit."""
         vector = spectrum.perron(self.sparse)
         vector.flags.writeable = False
         return vector
@@ -111,7 +111,7 @@ class Policy(Frozen):
 
     @cached_property
     def is_doubly_stochastic(self) -> bool:
-        """Whether the rows sum to one as well, so that everybody has the same say in the end."""
+        """Whether the rows sum to one as well, so that all agents weigh the same in the limit."""
         return bool(np.abs(self.sparse.sum(axis=1) - 1).max() <= _SUM_TOLERANCE)
 
     def power(self, t: int) -> Any:
@@ -249,7 +249,7 @@ def _checked_graph(matrix: "sparse.csc_array[Any]", drawn_like: Graph | None) ->
     pair = graph.unreachable_pair()
     if pair is not None:
         raise PolicyError(
-            f"the network is not strongly connected: nothing agent {pair[0]} says ever reaches agent {pair[1]}. "
+            f"the network is not strongly connected: no message of agent {pair[0]} ever reaches agent {pair[1]}. "
             "Add links, or decide in each part separately."
         )
     if graph.period > 1:

@@ -1,4 +1,4 @@
-"""The Hastings rule: any wished-for Perron vector on an undirected graph."""
+"""The Hastings rule: any chosen Perron vector on an undirected graph."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,8 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     $$ a_{\ell k} = \min\Bigl\{ \frac{1}{|\mathcal N_k|}, \frac{\pi_\ell}{\pi_k |\mathcal N_\ell|} \Bigr\},
        \quad \ell \in \mathcal N_k \setminus k, \qquad a_{kk} = 1 - \sum_{\ell \ne k} a_{\ell k} $$
 
-    Since $a_{\ell k}\pi_k = a_{k\ell}\pi_\ell$, the wish comes true exactly. With equal weights it is the
-    Metropolis rule. Choose it to give better agents more say. [sayed2014]
+    Since $a_{\ell k}\pi_k = a_{k\ell}\pi_\ell$, that holds exactly. With equal weights it is the
+    Metropolis rule. Choose it to give better agents more weight. [sayed2014]
 
     >>> from collegium.topology import ring
     >>> hastings(ring(4), [4, 3, 2, 1]).perron
@@ -25,16 +25,16 @@ def hastings(graph: Graph, perron: ArrayLike) -> Policy:
     require_graph(graph)
     require_undirected(graph, "hastings")
     try:
-        wish = np.asarray(perron, np.float64)
+        wanted = np.asarray(perron, np.float64)
     except (TypeError, ValueError):
         raise PolicyError("perron must be numbers, one weight per agent") from None
-    if wish.shape != (graph.size,):
-        raise PolicyError(f"perron must give one weight per agent: expected {graph.size}, got shape {wish.shape}")
-    if not (np.isfinite(wish).all() and (wish > 0).all()):
-        bad = int(np.flatnonzero(~(np.isfinite(wish) & (wish > 0)))[0])
-        raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {bad} has {wish[bad]}")
-    wish = wish / wish.max()
-    share = wish / wish.sum() / graph.neighbourhood_sizes
+    if wanted.shape != (graph.size,):
+        raise PolicyError(f"perron must give one weight per agent: expected {graph.size}, got shape {wanted.shape}")
+    if not (np.isfinite(wanted).all() and (wanted > 0).all()):
+        bad = int(np.flatnonzero(~(np.isfinite(wanted) & (wanted > 0)))[0])
+        raise PolicyError(f"every agent's Perron weight must be positive and finite: agent {bad} has {wanted[bad]}")
+    wanted = wanted / wanted.max()
+    share = wanted / wanted.sum() / graph.neighbourhood_sizes
     k, l = graph.hearers, graph.indices
     given = np.minimum(share[k], share[l]) / (share[k] * graph.neighbourhood_sizes[k])
     return complete_with_self_weight(graph, given)

@@ -13,8 +13,8 @@ def metropolis(graph: Graph) -> Policy:
     $$ a_{\ell k} = \frac{1}{\max\{|\mathcal N_k|, |\mathcal N_\ell|\}}, \quad \ell \in \mathcal N_k \setminus k,
        \qquad a_{kk} = 1 - \sum_{\ell \ne k} a_{\ell k} $$
 
-    $|\mathcal N_k|$ counts the self-loop. Doubly stochastic on undirected graphs, so everybody has the same say
-    in the end; well defined on directed ones, where it generally is not. [sayed2014; hu2026, App. H.3]
+    $|\mathcal N_k|$ counts the self-loop. Doubly stochastic on undirected graphs, so all agents weigh the same
+    in the limit; well defined on directed ones, where it generally is not. [sayed2014; hu2026, App. H.3]
 
     >>> from collegium.topology import star
     >>> metropolis(star(3)).perron

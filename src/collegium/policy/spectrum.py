@@ -112,7 +112,7 @@ def _positive(x: Vector) -> Vector:
     if not (np.isfinite(x).all() and (x > 0).all()):
         k = int(np.argmin(x))
         raise PolicyError(
-            f"the Perron vector cannot be told apart from zero at agent {k}: its word hardly ever reaches the others"
+            f"the Perron vector cannot be told apart from zero at agent {k}: its messages hardly ever reach the others"
         )
     return np.asarray(x / x.sum(), np.float64)
 

@@ -54,23 +54,29 @@ class Renormalise(Mailbox):
     """
 
     def read(self, inbox: Inbox, known: Mask) -> Inbox:
-        return leave_out((inbox.status == LOST) | (inbox.status == SILENT), inbox, known)
+        gone = (inbox.status == LOST) | (inbox.status == SILENT)
+        return leave_out(gone, inbox, known, np.ones(gone.shape[1], np.bool_))
 
 
-def leave_out(gone: Mask, inbox: Inbox, known: Mask) -> Inbox:
+def leave_out(gone: Mask, inbox: Inbox, known: Mask, scaled: Mask | None = None) -> Inbox:
     """The inbox with weights of those who are there, scaled up to one.
 
     An item for which nobody is left keeps its weights and the last values; whoever was never heard then counts with
     the agent's own value.
+
+    scaled: for which items weights are scaled, shape (n,); by default where somebody is gone. So no item's numbers
+        depend on what happened to others in the batch.
     """
-    if not gone.any():
+    scaled = np.asarray(gone.any(axis=0)) if scaled is None else scaled
+    if not scaled.any():
         return inbox
     shares, total = inbox.weights * ~gone, np.zeros(gone.shape[1])
     for share in shares:
         total += share
     alone = total == 0
     if not alone.any():
-        return inbox._replace(weights=shares / total)
-    weights = np.where(alone, inbox.weights, shares / np.where(alone, 1.0, total))
+        weights = shares / total
+        return inbox._replace(weights=weights if scaled.all() else np.where(scaled, weights, inbox.weights))
+    weights = np.where(alone | ~scaled, inbox.weights, shares / np.where(alone, 1.0, total))
     values = np.where((alone & ~known)[:, :, None], inbox.own, inbox.values)
     return inbox._replace(values=values, weights=weights)

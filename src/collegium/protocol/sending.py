@@ -52,7 +52,7 @@ def encoded(rule: Rule, seat: Seat, outbox: Outbox, draws: Draws, width: int) ->
             values, draws = values[spoke], draws.take(spoke)
     if not np.isfinite(values).all():
         raise _broken(rule, seat, draws, f"messages must be finite, got {values[~np.isfinite(values)][0]}")
-    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    flat = values if values.ndim == 2 else values.reshape(len(values), values.shape[1] * width)
     codes = rule.codec.encode(flat, draws)
     decoded = rule.codec.decode(codes)
     if decoded.shape != flat.shape:

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def gather(state: Any, rows: NDArray[Any]) -> Any:
-    """The state of some of the items."""
-    if isinstance(state, tuple):
-        parts = [gather(part, rows) for part in state]
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-    return state[rows]
-
-
-def scatter(into: Any, rows: NDArray[Any], state: Any) -> None:
-    """Write the state of some items into that of all."""
-    if isinstance(into, tuple):
-        for target, part in zip(into, state, strict=True):
-            scatter(target, rows, part)
-    else:
-        into[rows] = state
-
-
-def room(state: Any, capacity: int) -> Any:
-    """Arrays for the states of `capacity` items, of the form of `state`."""
-    if isinstance(state, tuple):
-        parts = [room(part, capacity) for part in state]
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-    return np.zeros((capacity, *state.shape[1:]), state.dtype)
-
-
-def leaves(state: Any) -> list[Any]:
+def leaves(state: Any) -> list[NDArray[Any]]:
     """The arrays of a state, in order."""
     return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple) else [state]
+
+
+def builder(form: Any) -> Callable[[Iterator[Any]], Any]:
+    """What puts arrays, taken in order, together to a state of the form of `form`."""
+    if not isinstance(form, tuple):
+        return next
+    parts = [builder(part) for part in form]
+    make = getattr(type(form), "_make", tuple)
+    return lambda arrays: make([part(arrays) for part in parts])
+
+
+class StateRows:
+    """States of up to `capacity` items, one a row, of the form that a state of one item has."""
+
+    def __init__(self, form: Any, capacity: int) -> None:
+        self._arrays = [np.zeros((capacity, *leaf.shape[1:]), leaf.dtype) for leaf in leaves(form)]
+        self._build = builder(form)
+
+    def get(self, rows: Any) -> Any:
+        """The state of these items."""
+        return self._build(iter([array[rows] for array in self._arrays]))
+
+    def set(self, rows: Any, state: Any) -> None:
+        """Keep the state of these items."""
+        for array, leaf in zip(self._arrays, leaves(state), strict=True):
+            array[rows] = leaf

@@ -58,7 +58,7 @@ def lower(value: ArrayLike, assumptions: tuple[str, ...], **parts: Any) -> Bound
     return Bound(x, ~(x > 0), assumptions, parts)
 
 
-# Assumptions at the door
+# Validation of assumptions
 
 
 def numbers(value: ArrayLike, name: str) -> Doubles:

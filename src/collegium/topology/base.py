@@ -103,8 +103,8 @@ class Graph(Frozen):
             raise GraphError(f"sources and targets must have the same length, got {len(l)} and {len(k)}")
         if l.size and (min(l.min(), k.min()) < 0 or max(l.max(), k.max()) >= size):
             ends = np.concatenate([l, k])
-            stranger = ends[(ends < 0) | (ends >= size)][0]
-            raise GraphError(f"links must join agents 0 to {size - 1}, got agent {stranger}")
+            unknown = ends[(ends < 0) | (ends >= size)][0]
+            raise GraphError(f"links must join agents 0 to {size - 1}, got agent {unknown}")
         if undirected:
             l, k = np.concatenate([l, k]), np.concatenate([k, l])
         if self_loops:
@@ -148,6 +148,11 @@ class Graph(Frozen):
         others = self._indices[self._indices != self.hearers]
         return _frozen(np.bincount(others, minlength=self.size))
 
+    @cached_property
+    def counts_everybody_itself(self) -> bool:
+        """Whether every agent hears itself."""
+        return int(np.count_nonzero(self._indices == self.hearers)) == self.size
+
     def receivers(self, k: int) -> Indices:
         """Who hears agent k, ascending, itself not included."""
         ends, hearers = self._outgoing
@@ -188,7 +193,7 @@ class Graph(Frozen):
 
     @cached_property
     def is_strongly_connected(self) -> bool:
-        """Whether every agent's word can reach every other."""
+        """Whether every agent's messages can reach every other."""
         return self.unreachable_pair() is None
 
     def unreachable_pair(self) -> tuple[int, int] | None:
@@ -205,7 +210,7 @@ class Graph(Frozen):
 
     @cached_property
     def period(self) -> int:
-        """The greatest common divisor of all cycle lengths: 1 wherever somebody hears itself."""
+        """The greatest common divisor of all cycle lengths: 1 wherever an agent has a self-loop."""
         if not self.is_strongly_connected:
             raise GraphError("only a strongly connected network has a period")
         if np.any(self._indices == self.hearers):

@@ -46,7 +46,7 @@ def _with_links(K: int, links: int, seed: int) -> Graph:
         raise GraphError(f"{K} agents have at most {most} directed links, got links={links}")
     if K > 1 and links < K:
         raise GraphError(
-            f"links={links} cannot strongly connect {K} agents: everyone must hear somebody, so at least {K} are needed"
+            f"links={links} cannot strongly connect {K} agents: every agent needs a sender, so at least {K} are needed"
         )
     # Strong connection fails mostly through an agent that hears nobody or that nobody hears.
     lonely = 2 * K * (1 - links / most) ** (K - 1) if K > 1 else 0.0

@@ -3,8 +3,8 @@
 import { NetworkView } from "./network.js";
 import { ConsensusPlot, CostPlot } from "./plots.js";
 import { AgentTable, HealthTable } from "./tables.js";
-import { WishForm } from "./wishes.js";
-import { count, percent, plural, readColours } from "./words.js";
+import { WhatIfForm } from "./what_if.js";
+import { count, percent, plural, readColours } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 const HOLD = 1200; // milliseconds a decided item stays before the next one
@@ -19,12 +19,12 @@ const OWN = [
 ];
 
 const state = {
-  about: null, given: null, wished: null, wishes: {}, playhead: 0, playing: false, speed: 5, chosen: null, items: new Map(),
+  about: null, given: null, changed: null, changes: {}, playhead: 0, playing: false, speed: 5, chosen: null, items: new Map(),
   health: null, scale: 1, asked: 0, wanted: null, again: null, endedAt: null, dirty: true, written: { t: -1, at: 0 }, averagedAt: 0,
 };
 let view, plot, cost, agents, health, form;
 const isLive = () => state.about.kind === "live";
-const shown = () => state.wished ?? state.given;
+const shown = () => state.changed ?? state.given;
 const reached = () => Math.max(0, shown().item.statistics.length - 1);
 const round = () => Math.min(Math.floor(state.playhead + 1e-6), reached());
 
@@ -45,7 +45,7 @@ async function begin() {
   cost = new CostPlot($("cost-plot"));
   agents = new AgentTable(document.querySelector("#agents tbody"), about, (k) => choose(state.chosen === k ? null : k));
   health = new HealthTable(document.querySelector("#health tbody"), about);
-  form = new WishForm($("wishes"), about, wish);
+  form = new WhatIfForm($("changes"), about, applyChanges);
   listen();
   document.addEventListener("visibilitychange", watch);
   watch();
@@ -60,7 +60,7 @@ function watch() {
   if (document.hidden) return;
   feed = new EventSource("/api/feed");
   feed.onmessage = (event) => {
-    hear(JSON.parse(event.data));
+    receive(JSON.parse(event.data));
     if (isLive()) return;
     feed.close();
     later = setTimeout(watch, LOOK);
@@ -78,7 +78,7 @@ function connection(isThere) {
   $("source").className = `pill ${isThere ? state.about.kind : "lost"}`;
 }
 
-function hear(snapshot) {
+function receive(snapshot) {
   if (snapshot.start !== state.about.start) return location.reload(); // another dashboard has taken the port
   connection(true);
   if (snapshot.health) health.draw((state.health = snapshot.health), snapshot.notes, $("notes"), $("health-facts"));
@@ -91,7 +91,7 @@ function hear(snapshot) {
   const fresh = isLive() && state.given && state.items.get(state.given.item.id);
   if (fresh && JSON.stringify(fresh) !== JSON.stringify(state.given.item)) {
     state.given.item = fresh;
-    if (!state.wished) prepare();
+    if (!state.changed) prepare();
   }
   if (isLive()) refreshAverages();
   if (!state.given && !snapshot.items.length) $("rule").textContent = `${state.about.rule} · no item yet`;
@@ -110,27 +110,27 @@ const newest = () => [...state.items.values()].at(-1);
 
 class Refused extends Error {}
 
-async function ask(id, wishes) {
+async function ask(id, changes) {
   const answer = await fetch("/api/what-if", {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: id, wishes }),
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: id, changes }),
   });
   const content = await answer.json();
   if (!answer.ok) throw new Refused(content.error);
   return content;
 }
 
-// Show an item: as it was given, and as wished if something is.
+// Show an item: as it was given, and with the changes if there are any.
 async function goTo(id, play = state.playing) {
-  const ticket = ++state.asked, wishes = form.wishes(), isWished = Object.keys(wishes).length > 0;
+  const ticket = ++state.asked, changes = form.changes(), isChanged = Object.keys(changes).length > 0;
   Object.assign(state, { wanted: id, again: null });
   try {
     let given;
     if (isLive()) given = { item: state.items.get(id) ?? state.given.item, network: state.about.network, rule: state.about.rule, averages: state.given?.averages ?? null };
     else given = state.given?.item.id === id && state.given.averages ? state.given : await ask(id, {});
-    const wished = isWished ? await ask(id, wishes) : null;
+    const changed = isChanged ? await ask(id, changes) : null;
     if (ticket !== state.asked) return;
     const moved = state.given?.item.id !== id;
-    Object.assign(state, { given, wished, wishes });
+    Object.assign(state, { given, changed, changes });
     if (moved) Object.assign(state, { playhead: 0, playing: play, endedAt: null });
     complain("");
     prepare();
@@ -139,39 +139,39 @@ async function goTo(id, play = state.playing) {
     if (ticket !== state.asked) return;
     state.wanted = state.given?.item.id ?? null;
     if (problem instanceof Refused) return complain(problem.message);
-    complain("The dashboard does not answer. It is asked again as soon as it is there.");
+    complain("The dashboard does not answer. The request is repeated as soon as it does.");
     state.again = () => goTo(id, play);
   }
 }
 
 // Averages come later where the server is still compiling, and change as live items come.
 async function refreshAverages() {
-  const { given, wished } = state, ticket = state.asked;
+  const { given, changed } = state, ticket = state.asked;
   if (!given || (isLive() && performance.now() - state.averagedAt < 2000)) return;
   state.averagedAt = performance.now();
   const id = isLive() ? [...state.items.values()].findLast(isWhole)?.id : given.item.id;
   if (id === undefined) return;
   let answers;
   try {
-    answers = [await ask(id, {}), wished && (await ask(id, state.wishes))];
+    answers = [await ask(id, {}), changed && (await ask(id, state.changes))];
   } catch {
-    return; // the feed tells that the connection is lost
+    return; // the feed shows that the connection is lost
   }
   if (ticket !== state.asked) return;
   state.given.averages = answers[0].averages;
-  if (wished) wished.averages = answers[1].averages;
+  if (changed) changed.averages = answers[1].averages;
   if (!answers[0].averages && !isLive()) setTimeout(refreshAverages, 700);
   prepare();
 }
 
-// Whether every agent has told its local statistic: without them there is nothing to simulate.
+// Whether every agent's local statistic is known: without them there is nothing to simulate.
 const isWhole = (item) => Boolean(item.statistics[0]?.every((value) => value !== null));
 
-function wish() {
+function applyChanges() {
   if (!state.given) return;
-  const wishes = form.wishes();
-  $("reset").disabled = Object.keys(wishes).length === 0;
-  if (isLive() && Object.keys(wishes).length) $("follow").checked = false;
+  const changes = form.changes();
+  $("reset").disabled = Object.keys(changes).length === 0;
+  if (isLive() && Object.keys(changes).length) $("follow").checked = false;
   goTo(state.given.item.id);
 }
 
@@ -255,8 +255,8 @@ function choose(k) {
 function prepare() {
   if (!state.given) return;
   const { item, network, rule } = shown(), { averages } = shown();
-  view.show(network, item.picture, state.wishes.faulty ?? []);
-  plot.prepare(item, state.wished ? state.given.item : null, state.chosen);
+  view.show(network, item.picture, state.changes.faulty ?? []);
+  plot.prepare(item, state.changed ? state.given.item : null, state.chosen);
   $("rule").textContent = rule;
   $("network-facts").textContent =
     `${plural(network.perron.length, "agent")} · ${plural(network.links.length, "link")} · disagreement × ${network.slem.toFixed(2)} a round`;
@@ -265,7 +265,7 @@ function prepare() {
   if (document.activeElement !== $("item")) $("item").value = item.id;
   const { name, id } = state.given.item;
   $("item-name").textContent = !isLive() && name === id ? `of ${state.about.items}` : name;
-  $("item-name").title = isLive() && name.endsWith("…") ? `Its name is known to who gave it; agents call it ${id}.` : "";
+  $("item-name").title = isLive() && name.endsWith("…") ? `Its name is known to the client that sent it; agents call it ${id}.` : "";
   effects(item, averages);
   $("cost-facts").textContent = averages ? meanOf(averages) : "";
   state.written.t = -1;
@@ -278,14 +278,14 @@ function meanOf({ items, total, known }) {
 }
 
 function effects(item, averages) {
-  const { given, wished } = state, before = wished ? given.averages : null;
+  const { given, changed } = state, before = changed ? given.averages : null;
   const change = (old, now, write) => (old === undefined || old === null ? write(now) : [write(old), write(now)]);
   const rows = [];
   if (averages?.errors) rows.push(["Error alone", change(before?.errors[0], averages.errors[0], percent)]);
   if (averages?.errors) rows.push(["Final error", change(before?.errors.at(-1), averages.errors.at(-1), percent)]);
   if (averages) rows.push(["Bits per item", change(before?.bits.at(-1)[1], averages.bits.at(-1)[1], count)]);
-  rows.push(["Bits, this item", change(wished ? given.item.bits : null, item.bits, count)]);
-  if (wished) {
+  rows.push(["Bits, this item", change(changed ? given.item.bits : null, item.bits, count)]);
+  if (changed) {
     const last = (one) => (one.statistics.at(-1) ?? []).map((value) => Math.sign(value));
     const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
     rows.push(["Changed here", `${differ} of ${old.length}`]);
@@ -299,10 +299,10 @@ function effects(item, averages) {
   }));
 }
 
-// What follows the round: words, numbers, the scrubber.
+// What follows the round: texts, numbers, the slider.
 function write(t) {
   const { item, network } = shown(), { classes } = state.about;
-  agents.draw(item, network, t, state.wished ? state.given.item : null);
+  agents.draw(item, network, t, state.changed ? state.given.item : null);
   $("round").value = t;
   $("round-name").textContent = `round ${t} of ${item.rounds}`;
   $("round").setAttribute("aria-valuetext", `round ${t} of ${item.rounds}`);
@@ -311,14 +311,14 @@ function write(t) {
   const plus = known.filter((value) => value > 0).length, minus = known.filter((value) => value < 0).length;
   const label = minus > plus ? 1 : 0, most = Math.max(plus, minus), none = known.length - plus - minus;
   const settled = item.settled?.[t]?.filter(Boolean).length ?? null;
-  const words = most ? [`${most} of ${known.length} say ${classes[label]}`] : [];
-  if (none) words.push(most ? `${none} undecided` : `${none} of ${known.length} undecided`);
-  if (settled !== null && (!isLive() || t === item.rounds)) words.push(settled === known.length ? "all settled" : `${settled} settled`);
-  if (item.truth !== null) words.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most && most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
+  const texts = most ? [`${most} of ${known.length} decide ${classes[label]}`] : [];
+  if (none) texts.push(most ? `${none} undecided` : `${none} of ${known.length} undecided`);
+  if (settled !== null && (!isLive() || t === item.rounds)) texts.push(settled === known.length ? "all settled" : `${settled} settled`);
+  if (item.truth !== null) texts.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most && most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
   $("verdict").setAttribute("aria-live", state.playing ? "off" : "polite");
-  $("verdict").textContent = words.join(" · ");
+  $("verdict").textContent = texts.join(" · ");
   if (!state.playing) view.name(item, t, classes);
-  cost.draw(state.given.averages, state.wished?.averages, t, isLive() && ![...state.items.values()].some(isWhole));
+  cost.draw(state.given.averages, state.changed?.averages, t, isLive() && ![...state.items.values()].some(isWhole));
   state.written = { t, at: performance.now(), playing: state.playing };
 }
 

@@ -1,9 +1,9 @@
 // The network: links on a canvas, because they move all the time; agents in SVG, because they can be chosen.
 
-import { colour, fitCanvas, shade, sign, signed, tone } from "./words.js";
+import { colour, fitCanvas, shade, sign, signed, tone } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARKS = { late: "◔", silent: "○", refused: "✕" };
+const MARKS = { late: "◔", down: "○", refused: "✕" };
 const FAST = 12; // rounds a second from which a travelling dot could not be seen
 
 function make(name, attributes = {}, text = "") {
@@ -155,14 +155,14 @@ export class NetworkView {
       let value = now[k] ?? null;
       if (then && share > 0 && value !== null && then[k] !== null) value += (then[k] - value) * share;
       const settled = Boolean(item.settled?.[t]?.[k]);
-      const { fill, ink } = shade(value, scale), said = sign(value), shown = one.shown;
+      const { fill, ink } = shade(value, scale), symbol = sign(value), shown = one.shown;
       if (shown.fill !== fill) one.body.setAttribute("fill", (shown.fill = fill));
-      if (shown.said !== said || shown.ink !== ink) {
-        one.sign.textContent = shown.said = said;
+      if (shown.symbol !== symbol || shown.ink !== ink) {
+        one.sign.textContent = shown.symbol = symbol;
         one.group.classList.toggle("absent", value === null);
         one.sign.setAttribute("fill", (shown.ink = ink));
         for (const [part, more] of [["body", 0], ["ring", 3.5], ["halo", 8]])
-          one[part].setAttribute("rx", said === "−" ? 4 + more : this.radii[k] + more);
+          one[part].setAttribute("rx", symbol === "−" ? 4 + more : this.radii[k] + more);
       }
       if (shown.settled !== settled) one.ring.setAttribute("visibility", (shown.settled = settled) ? "visible" : "hidden");
       const mark = health ? (MARKS[health[k].state] ?? "") : "";
@@ -174,32 +174,32 @@ export class NetworkView {
   drawLinks(item, t, share, speed) {
     const { pen, width, height } = fitCanvas(this.canvas);
     pen.clearRect(0, 0, width, height);
-    const moving = share > 0, spoke = moving ? item.spoke[t] : item.spoke[t - 1];
+    const moving = share > 0, sent = moving ? item.spoke[t] : item.spoke[t - 1];
     const dots = moving && speed < FAST && !this.calm.matches;
     const glow = !moving ? 0.25 : dots ? 0.35 : 1 - 0.6 * share;
     const both = new Set(this.network.links.map(([a, b]) => a * 1e4 + b));
     const crowd = Math.min(1, 40 / this.network.links.length + 0.35);
     for (const [a, b, weight] of this.network.links) {
-      const speaks = Boolean(spoke?.[a]), near = this.chosen === a || this.chosen === b;
+      const sends = Boolean(sent?.[a]), near = this.chosen === a || this.chosen === b;
       const [from, to] = this.ends(a, b, both.has(b * 1e4 + a) ? 3 : 0);
       pen.lineWidth = 0.8 + 2.6 * weight;
       pen.globalAlpha = (this.chosen === null ? 1 : near ? 1 : 0.45) * crowd;
       pen.strokeStyle = colour("line");
       stroke(pen, from, to);
-      if (speaks) {
+      if (sends) {
         pen.globalAlpha *= near ? 0.9 : glow;
         pen.strokeStyle = colour("muted");
         stroke(pen, from, to);
       }
       pen.globalAlpha = (this.chosen === null || near ? 0.75 : 0.2) * crowd;
       arrow(pen, from, to, colour("muted"));
-      if (dots && speaks) {
-        const said = item.statistics[t]?.[a] ?? 0;
+      if (dots && sends) {
+        const value = item.statistics[t]?.[a] ?? 0;
         pen.globalAlpha = 1;
-        pen.fillStyle = tone(said);
+        pen.fillStyle = tone(value);
         const x = from[0] + (to[0] - from[0]) * share, y = from[1] + (to[1] - from[1]) * share;
         pen.beginPath();
-        said < 0 ? pen.rect(x - 3, y - 3, 6, 6) : pen.arc(x, y, 3.4, 0, 7);
+        value < 0 ? pen.rect(x - 3, y - 3, 6, 6) : pen.arc(x, y, 3.4, 0, 7);
         pen.fill();
       }
     }
@@ -217,13 +217,13 @@ export class NetworkView {
     ];
   }
 
-  // What a screen reader hears of each agent.
+  // What a screen reader reads of each agent.
   name(item, t, classes) {
     this.agents.forEach((one, k) => {
       const value = item.statistics[t]?.[k] ?? null;
       const label = value === null ? "nothing yet" : !value ? "neither" : `${classes[value < 0 ? 1 : 0]}, statistic ${signed(value)}`;
       const settled = item.settled?.[t]?.[k] ? ", settled" : "";
-      one.group.setAttribute("aria-label", `Agent ${k}, ${this.about.agents[k]}: says ${label}${settled}`);
+      one.group.setAttribute("aria-label", `Agent ${k}, ${this.about.agents[k]}: ${label}${settled}`);
     });
   }
 }

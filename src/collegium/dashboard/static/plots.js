@@ -1,6 +1,6 @@
 // Two plots: every agent's statistic against rounds, and bits against error.
 
-import { colour, fitCanvas, labelled, percent, signed, tone } from "./words.js";
+import { colour, fitCanvas, labelled, percent, signed, tone } from "./texts.js";
 
 const FONT = "11.5px system-ui, sans-serif";
 
@@ -153,12 +153,12 @@ export class ConsensusPlot {
 export class CostPlot {
   constructor(canvas) { this.canvas = canvas; }
 
-  draw(given, wished, t, isEmpty) {
+  draw(given, changed, t, isEmpty) {
     const { pen, width, height } = fitCanvas(this.canvas);
     pen.clearRect(0, 0, width, height);
     pen.font = FONT;
     pen.fillStyle = colour("muted");
-    const shown = wished ?? given;
+    const shown = changed ?? given;
     if (!shown?.errors) {
       pen.textAlign = "center";
       pen.textBaseline = "middle";
@@ -167,7 +167,7 @@ export class CostPlot {
       if (shown) pen.fillText("Give --labels or --data to see errors.", width / 2, height / 2 + 10);
       return;
     }
-    const curves = [given, wished].filter((one) => one?.errors);
+    const curves = [given, changed].filter((one) => one?.errors);
     const left = 44, right = width - 14, top = 10, bottom = height - 36;
     const most = Math.max(...curves.flatMap((one) => one.bits.map(([, bits]) => bits)), 10);
     const high = Math.max(...curves.flatMap((one) => one.errors), 0.01) * 1.12;
@@ -195,7 +195,7 @@ export class CostPlot {
     }
     pen.fillText("bits per item, all agents", (left + right) / 2, bottom + 20);
     for (const one of curves) {
-      const isGiven = one === given && wished;
+      const isGiven = one === given && changed;
       pen.strokeStyle = pen.fillStyle = colour(isGiven ? "muted" : "ink");
       pen.globalAlpha = isGiven ? 0.75 : 1;
       pen.lineWidth = isGiven ? 1.3 : 2;

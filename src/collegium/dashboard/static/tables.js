@@ -1,12 +1,12 @@
-// The tables: what every agent says now, and how every live agent is.
+// The tables: every agent's decision now, and the state of every live agent.
 
-import { count, labelled, signed } from "./words.js";
+import { count, labelled, signed } from "./texts.js";
 
-const STATES = { up: "● up", late: "◔ late", silent: "○ silent", refused: "✕ refused" };
+const STATES = { up: "● up", late: "◔ late", down: "○ down", refused: "✕ refused" };
 
 const numbered = (name, k) => (name === `agent ${k}` ? name : `${k} · ${name}`);
 
-// Cells are made once and written only when their words change.
+// Cells are made once and written only when their texts change.
 class Rows {
   constructor(body, count, columns, choose) {
     this.rows = Array.from({ length: count }, (_, k) => {
@@ -46,8 +46,8 @@ export class AgentTable {
       const differs = was !== null && value !== null && Math.sign(was) !== Math.sign(value);
       const wrong = item.truth !== null && value && Math.sign(value) !== item.truth ? " ✗" : "";
       const old = !was ? "undecided" : classes[was < 0 ? 1 : 0];
-      const words = value === null ? "–" : `${labelled(value, classes)}${wrong}${differs ? ` (was ${old})` : ""}`;
-      this.table.write(k, 1, words, !value ? "" : value < 0 ? "label-minus" : "label-plus");
+      const texts = value === null ? "–" : `${labelled(value, classes)}${wrong}${differs ? ` (was ${old})` : ""}`;
+      this.table.write(k, 1, texts, !value ? "" : value < 0 ? "label-minus" : "label-plus");
       this.table.write(k, 2, signed(value), "number");
       const settled = item.settled?.[t]?.[k] ?? null;
       const missed = item.missed?.[k]?.length ? `, without ${item.missed[k].join(", ")}` : "";
@@ -72,15 +72,15 @@ export class HealthTable {
       this.table.rows[k].cells[1].title = one.why;
       const kilo = (value) => number(value === null ? null : value / 1e3, 1);
       const cells = [
-        number(one.rounds_per_second, 1), number(one.p50_ms, 1), number(one.p99_ms, 1), kilo(one.bytes_said),
-        kilo(one.bytes_heard), kilo(one.bytes_per_second), count(one.rejected), count(one.in_hand), count(one.done),
+        number(one.rounds_per_second, 1), number(one.p50_ms, 1), number(one.p99_ms, 1), kilo(one.bytes_sent),
+        kilo(one.bytes_received), kilo(one.bytes_per_second), count(one.rejected), count(one.pending), count(one.done),
       ];
       cells.forEach((text, c) => this.table.write(k, c + 2, text));
     });
-    const words = [...health.flatMap((one, k) => (one.why ? [`${this.about.agents[k]} is ${one.state}: ${one.why}`] : [])), ...notes];
-    if (list.dataset.words !== words.join("\n")) {
-      list.dataset.words = words.join("\n");
-      list.replaceChildren(...words.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    const texts = [...health.flatMap((one, k) => (one.why ? [`${this.about.agents[k]} is ${one.state}: ${one.why}`] : [])), ...notes];
+    if (list.dataset.texts !== texts.join("\n")) {
+      list.dataset.texts = texts.join("\n");
+      list.replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     }
     const up = health.filter((one) => one.state === "up").length;
     const rate = health.reduce((sum, one) => sum + (one.rounds_per_second ?? 0), 0) / health.length;

@@ -70,7 +70,7 @@ class Ray(Backend):
 
 
 def _knock(address: str) -> None:
-    """Notice within seconds that nobody is there, or somebody else: Ray itself tries for minutes."""
+    """Notice within seconds that no server is there, or not Ray: Ray itself tries for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not port.isdigit():
         return  # "auto" and the like

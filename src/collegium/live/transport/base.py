@@ -31,7 +31,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Place:
-    """One agent's place: who it is, where it listens, whom it hears and who hears it."""
+    """One agent's place: its name, where it listens, its senders (`hears`) and its receivers (`audience`)."""
 
     network: str
     number: int
@@ -43,35 +43,35 @@ class Place:
 
     @property
     def neighbours(self) -> tuple[Peer, ...]:
-        """Everybody this agent hears or is heard by, once each, by number."""
+        """All senders and receivers of this agent, once each, by number."""
         return tuple(sorted({*self.hears, *self.audience}, key=lambda peer: peer.number))
 
 
 class Transport(ABC):
-    """Frames out, frames in, and who is there.
+    """Frames out, frames in, and which neighbours are connected.
 
     The number given to `receive` is that of the sender by its key, never by what the frame claims. `receive` and
-    `presence` are called from threads of the transport, never from within somebody's `say` or `ask`, also before `open`
-    returns; they may call `say` and `ask`, but not `close`. What one sender says arrives in its order, and so does what
-    it asks, but the two may overtake each other; frames may be lost, when a link breaks or a receiver does not keep up.
-    A frame said after `presence` told of a neighbour reaches it. `said_bytes` and `heard_bytes` count payload, once for
-    every link it takes.
+    `presence` are called from threads of the transport, never from within an agent's `say` or `ask`, also before `open`
+    returns; they may call `say` and `ask`, but not `close`. Frames of one sender's `say` arrive in its order, and so do
+    those of its `ask`, but the two may overtake each other; frames may be lost, when a link breaks or a receiver does
+    not keep up. A frame sent after `presence` reported a neighbour reaches it. `sent_bytes` and `received_bytes` count
+    payload, once for every link it takes.
     """
 
-    said_bytes: int = 0
-    heard_bytes: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
 
     @abstractmethod
     def open(self, receive: Receive, presence: Presence) -> None:
-        """Begin: listen, connect, and report what comes until `close`."""
+        """Begin: listen, connect, and report what arrives until `close`."""
 
     @abstractmethod
     def say(self, frame: bytes) -> None:
-        """Send a frame to the audience."""
+        """Send a frame to this agent's receivers."""
 
     @abstractmethod
     def ask(self, frame: bytes) -> None:
-        """Send a frame to those this agent hears."""
+        """Send a frame to this agent's senders."""
 
     @abstractmethod
     def close(self) -> None:

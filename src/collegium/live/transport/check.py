@@ -1,4 +1,4 @@
-"""What a transport promises, tried on three agents that hear each other in a circle: `collegium.check_transport`."""
+"""What a transport promises, tried on three agents that send to each other in a circle: `collegium.check_transport`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUIET = 0.3  # for what must not come
 
 
 class _Seat:
-    """One agent: its transport and what came."""
+    """One agent: its transport and what arrived."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
@@ -61,18 +61,18 @@ def run(make: Callable[[Place], Transport], endpoints: tuple[str, str, str]) -> 
         for seat in seats:
             seat.open()
         for k, seat in enumerate(seats):
-            seat.wait({(k + 1) % 3: True, (k + 2) % 3: True}, f"agent {k} was not told of both its neighbours")
+            seat.wait({(k + 1) % 3: True, (k + 2) % 3: True}, f"agent {k} did not see both its neighbours")
         passed.append("neighbours are reported")
-        _says(seats)
-        passed.append("frames reach the audience, and nobody else, in order and unchanged")
-        _asks(seats)
-        passed.append("questions reach those who are heard")
+        _sends(seats)
+        passed.append("frames reach the receivers, and no other agent, in order and unchanged")
+        _requests(seats)
+        passed.append("requests reach the senders")
         _counts(seats)
         passed.append("bytes are counted")
         seats[2].transport.close()
         seats[2].transport.close()
         for k in (0, 1):
-            seats[k].wait({2: False}, f"agent {k} was not told that agent 2 left")
+            seats[k].wait({2: False}, f"agent {k} did not see agent 2 leave")
         passed.append("leaving is reported, and closing twice is harmless")
     finally:
         for seat in seats:
@@ -80,7 +80,7 @@ def run(make: Callable[[Place], Transport], endpoints: tuple[str, str, str]) -> 
     return passed
 
 
-def _says(seats: list[_Seat]) -> None:
+def _sends(seats: list[_Seat]) -> None:
     frames = [bytes([i % 256]) * (1 + i * i) for i in range(64)] + [bytes(1 << 20)]
     for frame in frames:
         seats[0].transport.say(frame)
@@ -89,24 +89,24 @@ def _says(seats: list[_Seat]) -> None:
         if sender != 0:
             raise CheckError(f"a frame of agent 0 was given as one of agent {sender}")
         if came != frame:
-            raise CheckError(f"frame {i} of agent 0 came changed or out of order")
+            raise CheckError(f"frame {i} of agent 0 arrived changed or out of order")
     if threading.get_ident() in seats[1].threads:
         raise CheckError("agent 1 was given frames from within the say of agent 0: use a thread of the transport's own")
     time.sleep(_QUIET)
     if not seats[2].came.empty():
-        raise CheckError("agent 2 does not hear agent 0, but got what it said")
+        raise CheckError("agent 2 is no receiver of agent 0, but got its frames")
 
 
-def _asks(seats: list[_Seat]) -> None:
-    seats[1].transport.ask(b"where is it?")
-    if seats[0].next("the question of agent 1") != (1, b"where is it?"):
-        raise CheckError("a question of agent 1 came changed, or as somebody else's")
+def _requests(seats: list[_Seat]) -> None:
+    seats[1].transport.ask(b"resend")
+    if seats[0].next("the request of agent 1") != (1, b"resend"):
+        raise CheckError("a request of agent 1 arrived changed, or with another sender")
     time.sleep(_QUIET)
     if not seats[2].came.empty():
-        raise CheckError("agent 1 does not hear agent 2, but asked it")
+        raise CheckError("agent 2 is no sender to agent 1, but got its request")
 
 
 def _counts(seats: list[_Seat]) -> None:
-    said, heard = seats[0].transport.said_bytes, seats[1].transport.heard_bytes
-    if not 0 < said == heard:
-        raise CheckError(f"agent 0 counts {said} bytes said, agent 1 {heard} bytes heard of the same frames")
+    sent, received = seats[0].transport.sent_bytes, seats[1].transport.received_bytes
+    if not 0 < sent == received:
+        raise CheckError(f"agent 0 counts {sent} bytes sent, agent 1 {received} bytes received of the same frames")

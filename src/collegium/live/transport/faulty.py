@@ -51,12 +51,12 @@ class FaultyTransport(Transport):
         self._thread = threading.Thread(target=self._carry, name="faults", daemon=True)
 
     @property
-    def said_bytes(self) -> int:  # type: ignore[override]
-        return self._inner.said_bytes
+    def sent_bytes(self) -> int:  # type: ignore[override]
+        return self._inner.sent_bytes
 
     @property
-    def heard_bytes(self) -> int:  # type: ignore[override]
-        return self._inner.heard_bytes
+    def received_bytes(self) -> int:  # type: ignore[override]
+        return self._inner.received_bytes
 
     def open(self, receive: Receive, presence: Presence) -> None:
         self._thread.start()

@@ -17,7 +17,7 @@ class Hub:
         self._lock = threading.Lock()
 
     def join(self, member: MemoryTransport) -> None:
-        """Somebody comes: it and its neighbours hear of each other."""
+        """An agent joins: it and its neighbours are reported to each other."""
         with self._lock:
             self._members[member.place.number] = member
             for peer in member.place.neighbours:
@@ -27,7 +27,7 @@ class Hub:
                     member.post(lambda n=peer.number: member.presence(n, True))  # type: ignore[misc]
 
     def leave(self, member: MemoryTransport) -> None:
-        """Somebody goes."""
+        """An agent leaves."""
         with self._lock:
             if self._members.pop(member.place.number, None) is not None:
                 for peer in member.place.neighbours:
@@ -36,7 +36,7 @@ class Hub:
                         other.post(lambda o=other: o.presence(member.place.number, False))  # type: ignore[misc]
 
     def pass_on(self, sender: int, numbers: list[int], frame: bytes) -> None:
-        """A frame for those of `numbers` who are there."""
+        """A frame for those of `numbers` that have joined."""
         for number in numbers:
             other = self._members.get(number)
             if other is not None:
@@ -44,7 +44,7 @@ class Hub:
 
 
 class MemoryTransport(Transport):
-    """One agent's connection to the hub, with a thread that brings it what comes."""
+    """One agent's connection to the hub, with a thread that delivers to it."""
 
     def __init__(self, place: Place, hub: Hub) -> None:
         self.place, self._hub = place, hub
@@ -60,11 +60,11 @@ class MemoryTransport(Transport):
         self._hub.join(self)
 
     def say(self, frame: bytes) -> None:
-        self.said_bytes += len(frame) * len(self._audience)
+        self.sent_bytes += len(frame) * len(self._audience)
         self._hub.pass_on(self.place.number, self._audience, frame)
 
     def ask(self, frame: bytes) -> None:
-        self.said_bytes += len(frame) * len(self._heard)
+        self.sent_bytes += len(frame) * len(self._heard)
         self._hub.pass_on(self.place.number, self._heard, frame)
 
     def close(self) -> None:
@@ -74,15 +74,15 @@ class MemoryTransport(Transport):
             self._thread.join()
             self._thread = None
 
-    def post(self, letter: Callable[[], None]) -> None:
-        """Something to be done on this agent's thread."""
-        self._post.put(letter)
+    def post(self, task: Callable[[], None]) -> None:
+        """Run a task on this agent's thread."""
+        self._post.put(task)
 
     def take(self, sender: int, frame: bytes) -> None:
         """A frame that arrived."""
-        self.heard_bytes += len(frame)
+        self.received_bytes += len(frame)
         self._receive(sender, frame)
 
     def _carry(self) -> None:
-        while (letter := self._post.get()) is not None:
-            letter()
+        while (task := self._post.get()) is not None:
+            task()

@@ -14,15 +14,15 @@ from typing import Any
 import zenoh
 
 from collegium.errors import LiveError
-from collegium.live.doors import Doorman
 from collegium.live.keys import check, check_name
+from collegium.live.peer_diagnosis import PeerDiagnosis
 from collegium.live.transport.base import Place, Presence, Receive, Transport
 
 log = logging.getLogger(__name__)
 
-LEASE_MS = 2000  # a neighbour that has not been heard of for so long is gone
+LEASE_MS = 2000  # a neighbour that has sent nothing for so long is gone
 RETRY_MS = 500  # pause between attempts to reach a neighbour
-OPEN_MS = 2000  # longest time for one attempt: a stopped process accepts the connection and then says nothing
+OPEN_MS = 2000  # longest time for one attempt: a stopped process accepts the connection and never answers
 STALL_US = 100_000  # longest wait for a neighbour whose queue is full; then it loses frames, and the others get theirs
 LARGEST_FRAME = 1 << 26  # bytes; a receiver drops what is longer before it is put together
 
@@ -32,17 +32,17 @@ class ZenohTransport(Transport):
 
     Arguments:
         place: the agent's place in the network.
-        doorman: told whose certificate each link bears.
+        diagnosis: given the name in the certificate of each link.
 
-    Frames come in on threads of Zenoh's Python package, one for each neighbour and channel. To be called on the thread
+    Frames arrive on threads of Zenoh's Python package, one for each neighbour and channel. To be called on the thread
     that reads the network instead (`indirect=False`) was never faster, alone or among nine processes, and lets a slow
-    receiver hold up everybody's keep-alives.
+    receiver hold up all keep-alives.
     """
 
-    def __init__(self, place: Place, doorman: Doorman | None = None) -> None:
+    def __init__(self, place: Place, diagnosis: PeerDiagnosis | None = None) -> None:
         self._place = place
         self._config = configuration(place)
-        self._doorman = doorman
+        self._diagnosis = diagnosis
         self._counting = threading.Lock()
         self._session: zenoh.Session | None = None
         self._say: zenoh.Publisher | None = None
@@ -63,7 +63,9 @@ class ZenohTransport(Transport):
         self._say, self._ask = (_publisher(session, _key(place, place.name, channel)) for channel in ("say", "ask"))
         for channel, peers in (("say", place.hears), ("ask", place.audience)):
             for peer in peers:
-                session.declare_subscriber(_key(place, peer.name, channel), partial(self._hear, peer.number, receive))
+                session.declare_subscriber(
+                    _key(place, peer.name, channel), partial(self._received, peer.number, receive)
+                )
         for peer in place.neighbours:
             watch = partial(self._watch, peer.number, presence)
             session.liveliness().declare_subscriber(_key(place, peer.name, "alive"), watch, history=True)
@@ -92,14 +94,14 @@ class ZenohTransport(Transport):
             if self._session is not None:
                 raise LiveError(f"{self._place.name} could not send a frame: {_first(problem)}") from None
         with self._counting:
-            self.said_bytes += len(frame) * receivers
+            self.sent_bytes += len(frame) * receivers
 
-    def _hear(self, number: int, receive: Receive, sample: zenoh.Sample) -> None:
+    def _received(self, number: int, receive: Receive, sample: zenoh.Sample) -> None:
         if self._session is None:
             return
         frame = sample.payload.to_bytes()
         with self._counting:
-            self.heard_bytes += len(frame)
+            self.received_bytes += len(frame)
         try:
             receive(number, frame)
         except Exception:
@@ -111,16 +113,16 @@ class ZenohTransport(Transport):
         try:
             presence(number, sample.kind == zenoh.SampleKind.PUT)
         except Exception:
-            log.exception("the coming or going of agent %d could not be handled", number)
+            log.exception("the presence of agent %d could not be handled", number)
 
     def _linked(self, event: zenoh.LinkEvent) -> None:
         link = event.link
         if event.kind == zenoh.SampleKind.PUT:
-            _give_up_in_time(link)
-            if self._doorman is not None:
-                self._doorman.joined(link.auth_identifier, link.dst)
-        elif self._doorman is not None:
-            self._doorman.left(link.auth_identifier)
+            _break_stalled(link)
+            if self._diagnosis is not None:
+                self._diagnosis.joined(link.auth_identifier, link.dst)
+        elif self._diagnosis is not None:
+            self._diagnosis.left(link.auth_identifier)
 
 
 def _publisher(session: zenoh.Session, key: str) -> zenoh.Publisher:
@@ -133,11 +135,11 @@ def _publisher(session: zenoh.Session, key: str) -> zenoh.Publisher:
     )
 
 
-def _give_up_in_time(link: zenoh.Link) -> None:
+def _break_stalled(link: zenoh.Link) -> None:
     """Let the kernel break a link that takes no more data, when the lease would.
 
     Zenoh waits for its writer when it closes a link. A writer stuck in the full buffer of a stopped or vanished
-    neighbour would keep that neighbour's token until the kernel gives up by itself, in a quarter of an hour.
+    neighbour would keep that neighbour's token until the kernel's own timeout, in a quarter of an hour.
     """
     if not hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
         return
@@ -251,8 +253,8 @@ def _access(place: Place) -> dict[str, Any]:
         allowed = [
             *allow(f"{name}: frames in", "ingress", ["put"], from_them),
             *allow(f"{name}: frames out", "egress", ["put"], from_us),
-            *allow(f"{name}: who listens to us", "ingress", ["declare_subscriber"], from_us),
-            *allow(f"{name}: whom we listen to", "egress", ["declare_subscriber"], from_them),
+            *allow(f"{name}: who subscribes to us", "ingress", ["declare_subscriber"], from_us),
+            *allow(f"{name}: whom we subscribe to", "egress", ["declare_subscriber"], from_them),
             *allow(f"{name}: token in", "ingress", token, their_token),
             *allow(f"{name}: token out", "egress", token, our_token),
             *allow(f"{name}: who watches us", "ingress", watching, our_token),

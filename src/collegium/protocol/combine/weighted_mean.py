@@ -14,7 +14,8 @@ class WeightedMean(Combine):
     r"""$\sum_\ell a_{\ell k} x_\ell$, summed ascending, in double precision: the order every engine uses."""
 
     def __call__(self, values: Floats, weights: Floats, own: Floats) -> Floats:
-        total, product = np.zeros(values.shape[1:]), np.empty(values.shape[1:])
-        for weight, value in zip(weights, values, strict=True):
-            total += np.multiply(weight[:, None], value, out=product)
-        return total
+        terms = weights[:, :, None] * values
+        total = 0.0 + terms[0]  # never -0.0
+        for term in terms[1:]:
+            total += term
+        return np.asarray(total)

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from collegium.agents._seeding import seed_sequence
 from collegium.agents.base import View
 from collegium.agents.optimisation import Training, forward, make_optimizer, single
-from collegium.agents.seeding import seed_sequence
 from collegium.agents.torch_model import TorchModel
 
 
@@ -27,7 +27,7 @@ class Border:
 
 
 class Branch:
-    """One agent's side: its view, its network and its optimiser. It is never told a label."""
+    """One agent's side: its view, its network and its optimiser. It never gets a label."""
 
     def __init__(self, model: TorchModel, seen: View, held_out: View, settings: Training) -> None:
         self.model = model
@@ -47,7 +47,7 @@ class Branch:
         return self._said
 
     def learn(self, derivatives: Tensor) -> None:
-        """One step, from the derivatives of the loss by the scores said last."""
+        """One step, from the derivatives of the loss by the scores sent last."""
         self._optimizer.zero_grad()
         self._said.backward(derivatives)
         self._optimizer.step()

@@ -1,6 +1,6 @@
 """The part that runs inside Blender's own environment, as a file: meshes come in on standard input, views are written.
 
-    python blender.py '{"size": 224, "views": 12, "elevation": 30, "samples": 8, "threads": 1, "scratch": "DIR"}'
+    python _blender.py '{"size": 224, "views": 12, "elevation": 30, "samples": 8, "threads": 1, "scratch": "DIR"}'
 
 One object is a line of JSON, `{"vertices": n, "corners": c, "faces": m, "files": {"0": PATH, …}}`, then its arrays as
 raw bytes: float32 (n, 3), int32 (c,) and int32 (m,). The answers are lines of JSON: `{"ready": VERSION}` once, then

@@ -1,8 +1,8 @@
-"""Why a neighbour is not there, and who was turned away.
+"""Why a neighbour is not connected, and which peers were refused.
 
-Zenoh says nothing to the program when a certificate is refused: the neighbour is simply missing. An agent's doorman
-finds out why, in three ways. It shakes hands itself with neighbours that stay away. It compares the certificates of
-those who came with who they should be. And, if asked, it reads what Zenoh logs when it turns somebody away.
+Zenoh reports nothing to the program when a certificate is refused: the neighbour is simply missing. The reason is found
+in three ways: by a TLS handshake with every neighbour that stays missing, by comparing the certificate of each open
+link with the one expected there, and, if asked for, by reading Zenoh's log for refused connections.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from collegium.live.transport.base import Peer, Place
 
 Report = Callable[[int | None, str], None]
 
-PATIENCE = 1.0  # seconds a neighbour may be away before its door is tried
+PATIENCE = 1.0  # seconds a neighbour may be missing before it is probed
 PAUSE = 2.0  # seconds between attempts, doubled up to
 LONGEST_PAUSE = 15.0
 TIMEOUT = 1.5  # seconds for each step of an attempt
 ALERT = 0.5  # seconds to wait for a refusal: TLS 1.3 sends it after the handshake seems done
-OVERLAP = 3.0  # seconds two links may bear one name: a neighbour that restarts has two for a moment
-AGAIN = 60.0  # seconds before the same sentence about a stranger is repeated
-AT_ONCE = threading.BoundedSemaphore(8)  # doors tried at the same time
+OVERLAP = 3.0  # seconds two links may have the same name: a neighbour that restarts has two for a moment
+AGAIN = 60.0  # seconds before the same report of a refused peer is repeated
+AT_ONCE = threading.BoundedSemaphore(8)  # probes at the same time
 
 
-class Away(str):
-    """A reason that is no refusal: there is nobody who could refuse."""
+class Unreachable(str):
+    """A reason that is not a refusal: no peer answered that could refuse."""
 
 
-class Doorman:
-    """Reports, in sentences, why neighbours are missing and who tried to come in.
+class PeerDiagnosis:
+    """Reports, in sentences, why neighbours are missing and which other peers were refused.
 
     Arguments:
-        place: of the agent whose door it is.
-        report: called with the neighbour's number, or None for a stranger, and a sentence; from threads of the doorman,
-            once for each new reason. `present` makes a neighbour's reason void; nothing is reported for that.
+        place: of the agent that listens.
+        report: called with the neighbour's number, or None for any other peer, and a sentence; from threads of this
+            object, once for each new reason. `present` clears a neighbour's reason; nothing is reported for that.
     """
 
     def __init__(self, place: Place, report: Report) -> None:
@@ -53,43 +53,43 @@ class Doorman:
         self._report = report
         self._peers = {peer.number: peer for peer in place.neighbours}
         self._lock = threading.Lock()
-        self._away: dict[int, threading.Event] = {}  # set when the neighbour is back
+        self._missing: dict[int, threading.Event] = {}  # set when the neighbour is back
         self._reasons: dict[int, str] = {}
-        self._strangers: dict[str, float] = {}
+        self._refused: dict[str, float] = {}  # when each report of a refused peer was made
         self._names: Counter[str] = Counter()  # open links by the name in the certificate
         self._closed = False
-        self._deafen: Callable[[], None] | None = None
+        self._restore_stdout: Callable[[], None] | None = None
 
-    def start(self, overhear: bool = False) -> None:
-        """Begin: everybody is missing until `present` says otherwise.
+    def start(self, read_log: bool = False) -> None:
+        """Begin: every neighbour is missing until `present` is called for it.
 
         Arguments:
-            overhear: whether to read Zenoh's log too. That takes the process's standard output, see `listen_in`, so
-                it is for a process that is one agent.
+            read_log: whether to read Zenoh's log too. That takes the process's standard output, see
+                `capture_zenoh_log`, so it is for a process that is one agent.
         """
-        if overhear:
-            self._deafen = listen_in(self._overheard)
+        if read_log:
+            self._restore_stdout = capture_zenoh_log(self._read_log)
         for number in self._peers:
             self.missing(number)
 
     def missing(self, number: int) -> None:
         """The neighbour's token has gone or has not come yet."""
         with self._lock:
-            if self._closed or number in self._away or number not in self._peers:
+            if self._closed or number in self._missing or number not in self._peers:
                 return
-            back = self._away[number] = threading.Event()
-        threading.Thread(target=self._wait, args=(number, back), name=f"door {number}", daemon=True).start()
+            back = self._missing[number] = threading.Event()
+        threading.Thread(target=self._probe, args=(number, back), name=f"probe {number}", daemon=True).start()
 
     def present(self, number: int) -> None:
         """The neighbour's token has come."""
         with self._lock:
-            back = self._away.pop(number, None)
+            back = self._missing.pop(number, None)
             self._reasons.pop(number, None)
         if back is not None:
             back.set()
 
     def joined(self, name: str | None, address: str) -> None:
-        """A link has opened to `address`, such as `tls/10.0.0.3:7003`, whose certificate bears the name."""
+        """A link has opened to `address`, such as `tls/10.0.0.3:7003`, whose certificate has this name."""
         if self._place.tls is None or name is None:
             return
         with self._lock:
@@ -97,14 +97,14 @@ class Doorman:
             twice = self._names[name] > 1
         for peer in self._peers.values():
             if peer.endpoint == address and peer.name != name:
-                self._tell(peer.number, _misnamed(peer, name))
+                self._report_missing(peer.number, _misnamed(peer, name))
                 return
         if name == self._place.name:
-            self._stranger(f"{address} came with this agent's own certificate: is {name} running twice?")
+            self._report_refused(f"{address} presented this agent's own certificate: is {name} running twice?")
         elif all(peer.name != name for peer in self._peers.values()):
-            self._stranger(
-                f"{address} came with the certificate of {name}, which is no neighbour of {self._place.name}: "
-                "nothing it says gets in"
+            self._report_refused(
+                f"{address} presented the certificate of {name}, which is no neighbour of {self._place.name}: "
+                "its messages are dropped"
             )
         elif twice:
             timer = threading.Timer(OVERLAP, self._still_twice, (name, address))
@@ -121,30 +121,28 @@ class Doorman:
         """End. Attempts that are under way report nothing any more."""
         with self._lock:
             self._closed = True
-            backs = list(self._away.values())
-            self._away.clear()
+            backs = list(self._missing.values())
+            self._missing.clear()
         for back in backs:
             back.set()
-        if self._deafen is not None:
-            self._deafen()
-            self._deafen = None
+        if self._restore_stdout is not None:
+            self._restore_stdout()
+            self._restore_stdout = None
 
-    def _overheard(self, line: str) -> bool:
-        """Whether a line of Zenoh's log tells of somebody turned away; if so it is reported."""
-        found = _TURNED_AWAY.search(line)
+    def _read_log(self, line: str) -> bool:
+        """Whether a line of Zenoh's log is about a refused connection; if so it is reported."""
+        found = _REFUSED.search(line)
         if found:
-            self._stranger(
-                f"somebody who connected to {self._place.listen} was turned away: {_in_words(found.group(1))}"
-            )
+            self._report_refused(f"a peer that connected to {self._place.listen} was refused: {_cause(found.group(1))}")
         return bool(found)
 
-    def _wait(self, number: int, back: threading.Event) -> None:
+    def _probe(self, number: int, back: threading.Event) -> None:
         peer, pause, attempts = self._peers[number], PAUSE, 0
         if back.wait(PATIENCE):
             return
         while True:
             with AT_ONCE:
-                reason = try_door(self._place, peer)
+                reason = probe(self._place, peer)
             attempts += 1
             if reason is None and attempts > 1:
                 reason = (
@@ -152,51 +150,51 @@ class Doorman:
                     f"is {self._place.name} one of its neighbours there?"
                 )
             if reason is not None and not back.is_set():
-                self._tell(number, reason)
+                self._report_missing(number, reason)
             if back.wait(pause):
                 return
             pause = min(2 * pause, LONGEST_PAUSE) if attempts > 2 else pause
 
-    def _tell(self, number: int, reason: str) -> None:
+    def _report_missing(self, number: int, reason: str) -> None:
         with self._lock:
             if self._closed or self._reasons.get(number) == reason:
                 return
             self._reasons[number] = reason
         self._report(number, reason)
 
-    def _stranger(self, sentence: str) -> None:
+    def _report_refused(self, sentence: str) -> None:
         now = time.monotonic()
-        kind = re.sub(r":\d+\b", "", sentence)  # the ports of a stranger who tries again and again differ
+        kind = re.sub(r":\d+\b", "", sentence)  # a peer that retries has another port each time
         with self._lock:
-            for old in [one for one, when in self._strangers.items() if now - when > AGAIN]:
-                del self._strangers[old]
-            if self._closed or kind in self._strangers or len(self._strangers) >= 64:
+            for old in [one for one, when in self._refused.items() if now - when > AGAIN]:
+                del self._refused[old]
+            if self._closed or kind in self._refused or len(self._refused) >= 64:
                 return
-            self._strangers[kind] = now
+            self._refused[kind] = now
         self._report(None, sentence)
 
     def _still_twice(self, name: str, address: str) -> None:
         with self._lock:
             twice = self._names[name] > 1
         if twice:
-            self._stranger(
-                f"two processes show the certificate of {name}, the second at {address}: "
+            self._report_refused(
+                f"two processes present the certificate of {name}, the second at {address}: "
                 "stop one, or give it the certificate of its own name"
             )
 
 
-def try_door(place: Place, peer: Peer) -> str | None:
-    """Shake hands with a neighbour as Zenoh would: a sentence on what is wrong, or None if nothing is."""
+def probe(place: Place, peer: Peer) -> str | None:
+    """Connect to a neighbour as Zenoh would: a sentence on what is wrong, or None if nothing is."""
     host, port = _address(peer.endpoint)
     where = f"{peer.name} at {peer.endpoint}"
     try:
         connection = socket.create_connection((host, port), TIMEOUT)
     except ConnectionRefusedError:
-        return Away(f"nobody listens for {where}: is it running?")
+        return Unreachable(f"no process listens for {where}: is it running?")
     except TimeoutError:
-        return Away(f"{where} cannot be reached: no answer within {TIMEOUT:g} s")
+        return Unreachable(f"{where} cannot be reached: no answer within {TIMEOUT:g} s")
     except OSError as problem:
-        return Away(f"{where} cannot be reached: {problem.strerror or problem}")
+        return Unreachable(f"{where} cannot be reached: {problem.strerror or problem}")
     with connection:
         connection.settimeout(TIMEOUT)
         if place.tls is None:
@@ -237,12 +235,12 @@ def _try_with(context: ssl.SSLContext, connection: socket.socket, peer: Peer, ho
                 answer = link.recv(1)
             except TimeoutError:
                 return None
-            return None if answer else f"{where} closed the connection: does it take this agent's certificate?"
+            return None if answer else f"{where} closed the connection: does it accept this agent's certificate?"
     except ssl.SSLCertVerificationError as problem:
         return f"the certificate of {where} {_verdict(problem)}"
     except TimeoutError:
-        return Away(
-            f"{where} takes connections but does not answer: it is stopped, overloaded or runs without certificates"
+        return Unreachable(
+            f"{where} accepts connections but does not answer: it is stopped, overloaded or runs without certificates"
         )
     except ssl.SSLError as problem:
         reason = (problem.reason or str(problem)).lower().replace("_", " ")
@@ -259,7 +257,7 @@ def _try_without(connection: socket.socket, where: str) -> str | None:
     context.verify_mode = ssl.CERT_NONE
     try:
         with context.wrap_socket(connection):
-            return f"{where} wants certificates, and this agent has none: give it its own, or run all without"
+            return f"{where} requires certificates, and this agent has none: give it its own, or run all without"
     except (OSError, ssl.SSLError):
         return None  # no TLS there: as it should be, without certificates
 
@@ -274,7 +272,7 @@ def _verdict(problem: ssl.SSLCertVerificationError) -> str:
 
 def _misnamed(peer: Peer, name: str) -> str:
     shown = f"the certificate of {name}" if name else "a certificate without a name"
-    return f"whoever listens for {peer.name} at {peer.endpoint} shows {shown}, not that of {peer.name}"
+    return f"the process that listens for {peer.name} at {peer.endpoint} presents {shown}, not that of {peer.name}"
 
 
 def _address(endpoint: str) -> tuple[str, int]:
@@ -284,25 +282,25 @@ def _address(endpoint: str) -> tuple[str, int]:
     return found.group(1), int(found.group(2))
 
 
-_TURNED_AWAY = re.compile(r"zenoh_link_tls::unicast: (.*)\. Hint: increase the system open file limit")
+_REFUSED = re.compile(r"zenoh_link_tls::unicast: (.*)\. Hint: increase the system open file limit")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_WORDS = (
-    ("sent no certificates", "it showed no certificate"),
+_CAUSES = (
+    ("sent no certificates", "it presented no certificate"),
     ("UnknownIssuer", "its certificate was signed by another authority"),
     ("BadSignature", "its certificate was signed by another authority"),
     ("Expired", "its certificate has expired"),
     ("NotValidYet", "its certificate is not valid yet"),
-    ("received fatal alert", "it does not take this agent's certificate"),
+    ("received fatal alert", "it does not accept this agent's certificate"),
     ("corrupt message", "it does not speak TLS"),
 )
 
 
-def _in_words(text: str) -> str:
-    return next((f"{words} ({text})" for sign, words in _WORDS if sign in text), text)
+def _cause(text: str) -> str:
+    return next((f"{cause} ({text})" for sign, cause in _CAUSES if sign in text), text)
 
 
-def listen_in(heard: Callable[[str], bool]) -> Callable[[], None]:
-    """Give the lines Zenoh logs in this process to a function; what it does not want goes where it went before.
+def capture_zenoh_log(handle: Callable[[str], bool]) -> Callable[[], None]:
+    """Give the lines Zenoh logs in this process to a function; those for which it returns False are printed as before.
 
     Zenoh logs to the standard output of the process and to nothing else. So a pipe takes its place, and a thread passes
     on whatever is not Zenoh's. For a process that is one agent, once, before its first session; returns the undoing.
@@ -315,15 +313,15 @@ def listen_in(heard: Callable[[str], bool]) -> Callable[[], None]:
     os.dup2(writing, 1)
     os.close(writing)
     zenoh.init_log_from_env_or("error,zenoh_link_tls=warn")
-    thread = threading.Thread(target=_pass_on, args=(reading, real, heard), name="zenoh's log", daemon=True)
+    thread = threading.Thread(target=_pass_on, args=(reading, real, handle), name="zenoh's log", daemon=True)
     thread.start()
     return partial(_undo, real, thread)
 
 
-def _pass_on(reading: int, real: int, heard: Callable[[str], bool]) -> None:
+def _pass_on(reading: int, real: int, handle: Callable[[str], bool]) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0, closefd=False) as onward:
         for line in lines:
-            if b"zenoh" in line and heard(_COLOURS.sub("", line.decode(errors="replace"))):
+            if b"zenoh" in line and handle(_COLOURS.sub("", line.decode(errors="replace"))):
                 continue
             onward.write(line)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from collegium._team_files.values import Malformed, decode_part, encode
 from collegium.agents.optimisation import History
 from collegium.agents.torch_model import TorchModel, load_torch
 from collegium.errors import BackendError, InputFileError, ModelError, brief
-from collegium.team_files.values import Malformed, decode_part, encode
 
 _LEARNED: dict[str, type] = {"input_shape_": tuple, "classes_": np.ndarray, "history_": History}
 

@@ -16,7 +16,7 @@ from collegium.errors import InputFileError
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-LEARNED = ("classes_", "temperature_", "center_")
+LEARNED = ("classes_", "temperature_", "center_", "gains_")
 """What a fitted team knows beside its models."""
 SEEN = ("n_features_in_", "feature_names_in_")
 """What it knows of a table, if it was fitted on one."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collegium.errors import CollegiumError, InputFileError, ModelError
+from collegium._team_files import models, policy_file
+from collegium._team_files.folder import LEARNED, MANIFEST, SEEN, read_file, read_manifest
+from collegium._team_files.values import Malformed, decode_part
+from collegium.agents.pipeline import ScorePipeline
+from collegium.errors import CollegiumError, InputFileError, ModelError, ScoreError
 from collegium.protocol import Rule
-from collegium.team_files import models, policy_file
-from collegium.team_files.folder import LEARNED, MANIFEST, SEEN, read_file, read_manifest
-from collegium.team_files.values import Malformed, decode_part
 
 if TYPE_CHECKING:
     from collegium.team import Team
@@ -67,9 +68,11 @@ def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], tru
         loaded.append(model)
     team = Team(agents, policy, **settings)
     team.models_ = loaded
+    team.pipeline_ = _pipeline(learned, team.bounded)
     team.prepared_ = team.center, team.calibrate, team.bounded
-    for name, value in learned.items():
-        setattr(team, name, value)
+    for name in ("classes_", *SEEN):
+        if name in learned:
+            setattr(team, name, learned[name])
     return team
 
 
@@ -99,17 +102,26 @@ def _settings(content: dict[str, Any], K: int, known: list[str]) -> dict[str, An
 
 def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
     learned = decode_part(content, "learned")
+    learned.setdefault("gains_", np.ones(K))  # a team that was saved before there were gains
     if not set(LEARNED) <= set(learned) <= {*LEARNED, *SEEN}:
         raise Malformed(f"a fitted team has learned {', '.join(LEARNED)}")
-    _, temperature, center = arrays = [learned[name] for name in LEARNED]
-    if [getattr(array, "shape", None) for array in arrays] != [(2,), (K,), (K,)]:
-        raise Malformed(f"it should have learned 2 classes, {K} temperatures and {K} centers")
-    if not temperature.dtype == center.dtype == np.float64:
-        raise Malformed("temperatures and centers should be in double precision")
+    _, temperature, center, gains = arrays = [learned[name] for name in LEARNED]
+    if [getattr(array, "shape", None) for array in arrays] != [(2,), (K,), (K,), (K,)]:
+        raise Malformed(f"it should have learned 2 classes, and of {K} agents temperatures, centers and gains")
+    if not temperature.dtype == center.dtype == gains.dtype == np.float64:
+        raise Malformed("temperatures, centers and gains should be in double precision")
     width, names = (learned.get(name) for name in SEEN)
     if not isinstance(width, (int, type(None))) or (names is not None and np.shape(names) != (width,)):
         raise Malformed("the columns of the table have not as many names")
     return learned
+
+
+def _pipeline(learned: dict[str, Any], bounded: bool) -> ScorePipeline:
+    numbers = {"temperature": learned["temperature_"], "center": learned["center_"], "gain": learned["gains_"]}
+    try:
+        return ScorePipeline.from_dict({**numbers, "bounded": bounded})
+    except ScoreError as problem:
+        raise Malformed(str(problem)) from None
 
 
 def _type_names(trusted: Any) -> list[str]:

@@ -11,7 +11,7 @@ file: types that skops does not know to be harmless are loaded only if they are 
 that is none of ours is brought by the user.
 """
 
-from collegium.team_files.loading import load
-from collegium.team_files.saving import save
+from collegium._team_files.loading import load
+from collegium._team_files.saving import save
 
 __all__ = ["load", "save"]

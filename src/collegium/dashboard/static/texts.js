@@ -47,7 +47,7 @@ export function count(value) {
   return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
-export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+export const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 export function fitCanvas(canvas) {
   const ratio = Math.min(window.devicePixelRatio || 1, 2);

@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from collegium.data._meshes import Mesh, prepare, read_off
 from collegium.data.environment import explained, variables
-from collegium.data.meshes import Mesh, prepare, read_off
 from collegium.errors import BackendError, InputFileError
 
-_SCRIPT = Path(__file__).with_name("blender.py")  # not imported here: it would bring Blender along
+_SCRIPT = Path(__file__).with_name("_blender.py")  # not imported here: it would bring Blender along
 _PATIENCE = 5
 """So many deaths in a row are not the fault of the meshes."""
 
@@ -34,7 +34,7 @@ class Died(Exception):
 
 
 class Blender:
-    """One process of `blender.py`. It ends when it is closed, and by itself when the process that started it has."""
+    """One process of `_blender.py`. It ends when it is closed, and by itself when the process that started it has."""
 
     def __init__(self, python: Path, settings: dict[str, Any]) -> None:
         try:
@@ -136,7 +136,7 @@ class Crew:
                 if mesh is None:
                     continue
                 left = dict(task.files)
-                for last in (False, True):  # somebody may have killed it
+                for last in (False, True):  # it may have been killed from outside
                     process = process or self._enlist()
                     try:
                         for k in process.render(mesh, dict(left)):

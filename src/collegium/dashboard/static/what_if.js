@@ -1,8 +1,8 @@
 // The form of a what-if: what is to be different, and nothing else.
 
-export class WishForm {
-  constructor(form, about, changed) {
-    Object.assign(this, { form, about, changed });
+export class WhatIfForm {
+  constructor(form, about, onChange) {
+    Object.assign(this, { form, about, onChange });
     const { topology, rounds } = form.elements;
     for (const name of about.topologies) topology.append(new Option(name, name));
     for (const name of about.rules ?? []) this.form.elements.rule.append(new Option(name, name));
@@ -19,7 +19,7 @@ export class WishForm {
     form.addEventListener("input", () => {
       clearTimeout(timer);
       this.arrange();
-      timer = setTimeout(changed, 120);
+      timer = setTimeout(onChange, 120);
     });
     form.addEventListener("submit", (event) => event.preventDefault());
     this.arrange();
@@ -36,25 +36,25 @@ export class WishForm {
   boxes() { return [...this.form.querySelectorAll("[name=faulty]")]; }
   faulty() { return this.boxes().filter((box) => box.checked).map((box) => Number(box.value)); }
 
-  wishes() {
-    const values = this.form.elements, wishes = {};
-    for (const name of ["topology", "weights", "rule"]) if (values[name].value !== "given") wishes[name] = values[name].value;
-    const number = (name) => values[name].value !== "" && (wishes[name] = Number(values[name].value));
-    if (wishes.rule === "delta-trigger") number("threshold");
-    if (wishes.rule === "label-stability") number("patience"), number("confidence");
+  changes() {
+    const values = this.form.elements, changes = {};
+    for (const name of ["topology", "weights", "rule"]) if (values[name].value !== "given") changes[name] = values[name].value;
+    const number = (name) => values[name].value !== "" && (changes[name] = Number(values[name].value));
+    if (changes.rule === "delta-trigger") number("threshold");
+    if (changes.rule === "label-stability") number("patience"), number("confidence");
     number("bits");
     number("seed");
     if (Number(values.rounds.value) !== this.about.rounds) number("rounds");
     if (values.fault.value !== "none" && this.faulty().length) {
-      Object.assign(wishes, { fault: values.fault.value, faulty: this.faulty() });
+      Object.assign(changes, { fault: values.fault.value, faulty: this.faulty() });
       if (values.fault.value !== "stuck") number("strength");
     }
-    return wishes;
+    return changes;
   }
 
   reset() {
     this.form.reset();
     this.arrange();
-    this.changed();
+    this.onChange();
   }
 }

@@ -49,7 +49,7 @@ def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Colle
         score_method(model._used)
         model._check_classes()
     except Warning:
-        raise  # of another version of scikit-learn, to somebody for whom warnings are errors
+        raise  # of another version of scikit-learn, where warnings are errors
     except Exception as problem:
         raise InputFileError(f"{path} does not hold a classifier that can be used: {brief(problem)}") from None
     return model

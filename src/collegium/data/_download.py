@@ -23,7 +23,7 @@ from collegium.errors import DataError, InputFileError
 FRUITLESS = 4
 """Connections in a row that may bring nothing before we give up."""
 _CONNECTIONS = 1000
-_LIMIT = 4 << 30  # bytes, where nobody said how long the file is
+_LIMIT = 4 << 30  # bytes, where the file's length is not known
 _BLOCK = 1 << 18
 _PLAIN = re.compile(r"[!-~]+").fullmatch  # what may stand in an address
 _PASSING = {408, 425, 429, 500, 502, 503, 504}  # the server may well answer a moment later
@@ -101,7 +101,7 @@ def download(remote: Remote, path: Path, *, pause: float = 1.0, timeout: float =
 def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> bool:
     """Ask for the file, again and again from where it broke off, until all of it is in `part`.
 
-    False if nobody knows whether that is all of it: the server did not say how long it is.
+    False if the server did not send its length, so that it may not be all of it.
     """
     fruitless = 0
     with progress(f"downloading {remote.name}", remote.size, _size(part), in_bytes=True) as bar:

@@ -7,6 +7,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from collegium._team_files import safetensors_file, skops_file
+from collegium._team_files.folder import write_file
+from collegium._team_files.values import Malformed, decode_part, encode
 from collegium.agents.base import Model
 from collegium.agents.callable_model import CallableModel
 from collegium.agents.onnx_model import OnnxModel
@@ -14,9 +17,6 @@ from collegium.agents.optimisation import Training
 from collegium.agents.sklearn_model import SklearnModel
 from collegium.agents.torch_model import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, TorchModel
 from collegium.errors import InputFileError, ModelError
-from collegium.team_files import safetensors_file, skops_file
-from collegium.team_files.folder import write_file
-from collegium.team_files.values import Malformed, decode_part, encode
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
 import time
 import zlib
 from collections.abc import Iterable
@@ -15,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.files import LEFTOVERS, atomic_write
 from collegium.data import folders
+from collegium.errors import InputFileError
 
 _ABANDONED = 3600.0  # seconds after which nobody is still writing a file
 
@@ -43,27 +42,16 @@ def kept(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
 
 
 def keep(path: Path, array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, from now on kept in a file if one can be written; half a file is never seen by anybody."""
-    temporary = None
+    """The same array, from now on kept in a file if one can be written; half a file is never seen."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for leftover in path.parent.glob("*.tmp"):
+        for leftover in path.parent.glob(LEFTOVERS):
             if leftover.stat().st_mtime < time.time() - _ABANDONED:
                 leftover.unlink()
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
-            temporary = file.name
+        with atomic_write(path, parents=True, sync=True) as file:
             np.save(file, array, allow_pickle=False)
             file.write(_checksum(array))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        temporary = None
-    except OSError:  # a cache that cannot be written, or is full, only costs time
+    except (OSError, InputFileError):  # a cache that cannot be written, or is full, only costs time
         return array
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
     mapped = kept(path, array.shape)
     return array if mapped is None else mapped
 

@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from collegium._team_files import models, policy_file
+from collegium._team_files.folder import FORMAT, LEARNED, MANIFEST, SEEN, manifest_text, new_folder, write_file
+from collegium._team_files.values import encode
 from collegium.agents.base import Model
 from collegium.errors import CollegiumError, ModelError
-from collegium.team_files import models, policy_file
-from collegium.team_files.folder import FORMAT, LEARNED, MANIFEST, SEEN, manifest_text, new_folder, write_file
-from collegium.team_files.values import encode
 
 if TYPE_CHECKING:
     from collegium.team import Team

@@ -1,4 +1,4 @@
-"""Give better agents more say: Hastings weights from validation errors, against an equal say."""
+"""Give better agents more weight: Hastings weights from validation errors, against equal ones."""
 
 import numpy as np
 
@@ -19,8 +19,8 @@ separation = np.array([(validation[:, k] * y_validation).mean() for k in range(l
 graph = topology.ring(len(strength))
 
 for name, network in [
-    ("equal say", policy.metropolis(graph)),
-    ("say by validation margin", policy.hastings(graph, np.maximum(separation, 0.01))),
+    ("equal weights", policy.metropolis(graph)),
+    ("weights by validation margin", policy.hastings(graph, np.maximum(separation, 0.01))),
 ]:
     error = collaborate(test, network, rounds=60, record="final").errors(y_test)[-1].mean()
     print(f"{name}: {100 * error:.1f} % wrong")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from collegium.fusion.in_threads import Map
+from collegium.fusion._in_threads import Map
 
 PIECE = 256
 """Items whose features are computed at a time."""
