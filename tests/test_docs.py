@@ -2,8 +2,8 @@
 
 A page is one program: its ```python and ```console blocks run in their order, in a folder of their own that has
 `scores.csv` and `labels.csv`. A block is left out only if the comment before it says why: `<!-- not run: … -->`.
-A block whose first line is a file's name, `# my_rules.py`, is written as that file and then imported; `# pyproject.toml`
-is installed as pip would, from the same folder.
+A block whose first line is a file's name, `# my_rules.py`, is written as that file and then imported; a package's
+`# pyproject.toml` is noted as installed, as pip would, with the page's folder as its place.
 """
 
 import csv
