@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import comparison
+import heart
 import laboratory
 import large_networks
 import live
@@ -20,7 +21,7 @@ import training
 
 ALL = {
     module.__name__: module
-    for module in (startup, quantised, stopping, large_networks, training, comparison, laboratory, live)
+    for module in (startup, heart, quantised, stopping, large_networks, training, comparison, laboratory, live)
 }
 
 

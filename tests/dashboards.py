@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 
+from children import interruptible
+
 
 class Dashboard:
     """A running dashboard."""
@@ -52,7 +54,7 @@ class Dashboard:
 
 def until(page: Any, condition: str, argument: Any = None) -> None:
     """Wait until an expression is true in the page; Playwright's own way needs eval, which the page forbids."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not _is_true(page, condition, argument):
         assert time.monotonic() < end, f"never came true: {condition} {argument}"
         page.wait_for_timeout(30)
@@ -73,23 +75,20 @@ def _is_true(page: Any, condition: str, argument: Any) -> bool:
 def running(*arguments: object) -> Iterator[Dashboard]:
     """`collegium dashboard` on a free port, ended by Ctrl-C, with no further output."""
     command = [sys.executable, "-m", "collegium", "dashboard", "--no-open", "--port", "0", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    try:
-        line = process.stdout.readline()  # type: ignore[union-attr]
-        found = re.search(r"http://\S+", line)
-        assert found, process.communicate()[1]
-        watchdog.cancel()
-        dashboard = Dashboard(process, found[0])
-        yield dashboard
-    finally:
-        watchdog.cancel()
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+    with interruptible(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
         try:
-            rest, problems = process.communicate(timeout=20)
+            line = process.stdout.readline()  # type: ignore[union-attr]
+            found = re.search(r"http://\S+", line)
+            assert found, process.communicate()[1]
+            watchdog.cancel()
+            dashboard = Dashboard(process, found[0])
+            yield dashboard
         finally:
-            process.kill()
+            watchdog.cancel()
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            rest, problems = process.communicate(timeout=60)
     assert (rest, problems) == ("", "")
     assert dashboard.killed or process.returncode == 0

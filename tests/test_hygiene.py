@@ -31,6 +31,21 @@ def test_the_guard_sees_what_it_should():
     assert dropped_verdicts(ast.parse("x == y, 'message'\nnp.allclose(a, b)\na < b\nassert a < b")) == [1, 2, 3]
 
 
+def starts_a_deaf_child(tree: ast.AST) -> bool:
+    """Whether a file speaks of SIGINT and starts processes that may have been born to ignore it."""
+    names = [getattr(node, "attr", "") for node in ast.walk(tree)]
+    called = [getattr(node.func, "attr", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return "SIGINT" in names and "Popen" in called
+
+
+def test_children_sent_ctrl_c_were_started_to_hear_it():
+    """Whoever runs the tests in the background ignores SIGINT, and so do all children but those of `interruptible`."""
+    assert starts_a_deaf_child(ast.parse("a = subprocess.Popen([])\na.send_signal(signal.SIGINT)"))
+    helper = ROOT / "tests" / "children.py"
+    tests = [path for path in FILES if path.is_relative_to(ROOT / "tests") and path != helper]
+    assert [path for path in tests if starts_a_deaf_child(ast.parse(path.read_text()))] == []
+
+
 def test_nothing_prints_outside_the_command_line():
     for path in (ROOT / "src").rglob("*.py"):
         names = [

@@ -26,7 +26,7 @@ def terminal(monkeypatch):
 
 
 def until(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
     assert condition()

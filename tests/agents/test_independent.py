@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_info
 
+from children import interruptible
 from collegium.agents import Model, Scores, SklearnModel, temperature, train
 from collegium.agents.independent import descend, fit_side_by_side, seed_sequence, seeded
 from collegium.data import Dataset
@@ -400,42 +401,48 @@ def until(condition, seconds, what):
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_an_interrupt_ends_everything_promptly(tmp_path):
+@pytest.fixture
+def endless(tmp_path):
+    """A training that would never end, with its workers."""
     pytest.importorskip("torch")
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("looks for processes in /proc")
     places = {"TMPDIR": str(tmp_path), "JOBLIB_TEMP_FOLDER": str(tmp_path)}
-    process = subprocess.Popen(
+    with interruptible(
         [sys.executable, "-c", ENDLESS],
         cwd=ROOT,
         env=os.environ | places,
-        start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    workers = set()
-    try:
+    ) as process:
 
         def begun():
             assert process.poll() is None, process.stderr.read()
             done = [np.fromfile(path) for path in tmp_path.glob("collegium-*/done")]
             return bool(done) and np.count_nonzero(done[0]) >= 2
 
-        until(begun, 60, "training did not begin")
+        until(begun, 120, "training did not begin")
         workers = descendants(process.pid)
         assert len(workers) >= 2
-        os.kill(process.pid, signal.SIGINT)  # the parent alone: it has to end its workers
-        _, words = process.communicate(timeout=60)
-        assert process.returncode != 0
-        assert "KeyboardInterrupt" in words
-        until(lambda: not any(map(alive, workers)), 60, "worker processes are left")
-        left = [path.name for path in tmp_path.iterdir()]
-        assert not [name for name in left if name.startswith(("collegium-", "joblib"))]
-    finally:
-        process.kill()
-        process.stderr.close()
-        for worker in filter(alive, workers):
-            os.kill(worker, signal.SIGKILL)
+        yield process, workers
+
+
+def test_an_interrupt_ends_everything_promptly(endless, tmp_path):
+    process, workers = endless
+    process.send_signal(signal.SIGINT)  # the parent alone: it has to end its workers
+    _, words = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in words
+    until(lambda: not any(map(alive, workers)), 120, "worker processes are left")
+    left = [path.name for path in tmp_path.iterdir()]
+    assert not [name for name in left if name.startswith(("collegium-", "joblib"))]
+
+
+def test_workers_of_a_killed_training_end(endless):
+    process, workers = endless
+    process.kill()
+    until(lambda: not any(map(alive, workers)), 120, "worker processes are left")
 
 
 def test_tasks_can_be_fitted_without_anything_held_out():

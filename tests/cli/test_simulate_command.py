@@ -6,7 +6,7 @@ import pandas
 import pytest
 from pyarrow import parquet, table
 
-from collegium import collaborate, policy, protocol, topology
+from collegium import collaborate, links, policy, protocol, topology
 
 X = np.tanh(np.random.default_rng(0).normal(size=(40, 6)) + 0.3)
 Y = np.where(np.arange(40) % 2, 1, -1)
@@ -62,6 +62,21 @@ def test_every_rule(cli, files, written, rule):
     run = collaborate(X, RING, 20, rule, rng=9)
     assert facts["statistics"] == run.statistics[-1].tolist()
     assert facts["bits"] == run.bits.tolist()
+
+
+@pytest.mark.parametrize(
+    ("written", "options"),
+    [
+        (["--links", "lossy:0.3,seed=1"], {"links": links.Lossy(0.3, 1)}),
+        (["--links", "delayed:2", "--mailbox", "hold-last:hold"],
+         {"links": links.Delayed(2), "mailbox": protocol.HoldLast("hold")}),
+        (["--links", "cut:[0,1],2,5", "--mailbox", "renormalise"],
+         {"links": links.Cut([0, 1], 2, 5), "mailbox": protocol.Renormalise()}),
+    ],
+)  # fmt: skip
+def test_links_and_mailboxes(cli, files, written, options):
+    facts = json.loads(cli("simulate", files / "scores.npy", "ring:6", *written, "--json").out)
+    assert facts["statistics"] == collaborate(X, RING, **options).statistics[-1].tolist()
 
 
 def test_tables_and_files(cli, files):
@@ -164,8 +179,10 @@ def test_no_items(cli, tmp_path):
         (["{}/scores.csv", "ring:6", "--bound", "1"], "give --bits too"),
         (["{}/scores.csv", "ring:6", "--bits", "2", "--rule", "social-learning"], "too few"),
         (["{}/scores.csv", "ring:6", "--rule", "degrot"], "there is no rule 'degrot'"),
-        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger"], "write delta-trigger:0.1"),
+        (["{}/scores.csv", "ring:6", "--rule", "delta-trigger"], "delta-trigger takes threshold; given: none"),
         (["{}/scores.csv", "ring:6", "--rule", "delta-trigger:-1"], "at least 0"),
+        (["{}/scores.csv", "ring:6", "--links", "lossy:2"], "the loss of a link must be a finite number"),
+        (["{}/scores.csv", "ring:6", "--links", "degroot"], "'degroot' is no links"),
         (["{}/scores.csv", "ring:6", "--mailbox", "x"], "there is no mailbox"),
         (["{}/scores.csv", "ring:6", "--labels", "missing"], "no such file, and no column"),
         (["{}/scores.csv", "ring:6", "--labels", "{}/scores.csv"], "must have one column"),

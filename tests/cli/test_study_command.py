@@ -73,7 +73,8 @@ def test_studies_of_the_data_themselves(cli, tmp_path):
     for name in ("cifar-setup-patches", "cifar-setup-network", "cifar-setup-local", "cifar-cmi"):
         assert (tmp_path / "lab" / "figures" / f"{name}.png").stat().st_size > 5000
     table = pandas.read_parquet(tmp_path / "lab" / "tables" / "cifar-cmi.parquet")
-    assert set(table["method"]) == {"10 dimensions, k = 3"}
+    assert set(table["dimensions"]) == {10}
+    assert set(table["neighbours"]) == {3}
     assert len(table) == 36
 
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from collegium.data import environment
-from collegium.data.render import Settings, render
+from collegium.data.render import RenderSettings, render
 from collegium.errors import CollegiumError
 from tiny_data import real_data
 
@@ -85,7 +85,7 @@ def test_outlines_are_those_of_a_pinhole_camera(tmp_path, views, elevation):
     solids = [np.array(foot[0], float), np.array(leg[0], float)]
     faces = foot[1] + [[8 + corner for corner in face] for face in leg[1]]
     source = write_off(tmp_path / "L.off", foot[0] + leg[0], faces)
-    render(source, tmp_path / "out", Settings(views, elevation, 64, 16))
+    render(source, tmp_path / "out", RenderSettings(views, elevation, 64, 16))
     expected = [outline(solids, 360 * k / views, elevation, 64) for k in range(views)]
     for k in range(views):
         alpha = shown(tmp_path / "out" / "L", k)[..., 1]
@@ -102,7 +102,7 @@ def test_coincident_walls_do_not_render_black(tmp_path):
     faces = walls + [[8 + corner for corner in reversed(wall)] for wall in walls]
     for name, vertices, polygons in (("single", corners, walls), ("doubled", doubled, faces)):
         write_off(tmp_path / "cubes" / f"{name}.off", vertices, polygons)
-    render(tmp_path / "cubes", tmp_path / "out", Settings(4, 30.0, 32, 4))
+    render(tmp_path / "cubes", tmp_path / "out", RenderSettings(4, 30.0, 32, 4))
     for k in range(4):
         single, doubled = (shown(tmp_path / "out" / name, k) for name in ("single", "doubled"))
         assert doubled[..., 0][doubled[..., 1] == 1].min() > 0.3
@@ -115,7 +115,7 @@ def test_two_views_again_are_the_same_two_views(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TMPDIR", str(home))
     source = write_off(tmp_path / "box.off", *box((0, 0, 0), (1, 2, 3)))
-    settings = Settings(3, 30.0, 16, 2)
+    settings = RenderSettings(3, 30.0, 16, 2)
     render(source, tmp_path / "out", settings)
     folder = tmp_path / "out" / "box"
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from children import interruptible
 from collegium import data
 from collegium.data import folders
 from collegium.data.fetch import already_there, fetch_cifar10
@@ -126,12 +127,11 @@ def test_ctrl_c_leaves_a_part_to_go_on_from(tmp_path):
     hold = threading.Event()
     with serve(ARCHIVE, plan=[Answer(cut=20_000, hold=hold)]) as site:
         command = [sys.executable, "-c", code, str(tmp_path), site.url, DIGEST]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 60
-            while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+        with interruptible(command, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None and not (part.exists() and part.stat().st_size):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) != 0
+            assert process.wait() != 0
         hold.set()
         assert 0 < part.stat().st_size <= 20_000
         assert names(tmp_path) == [part.name, part.name + ".json"]

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,14 +12,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from children import interruptible
 from collegium.data import render as rendering
 from collegium.data._png import read_grey
-from collegium.data.render import Settings, plan, render
+from collegium.data.render import RenderSettings, plan, render
 from collegium.errors import BackendError, DataError, InputFileError
 from fake_blender import broken_blender, fake_blender
 
-SMALL = Settings(views=3, size=8, samples=1)
-OTHER = Settings(views=3, elevation=20, size=8, samples=2)
+SMALL = RenderSettings(views=3, size=8, samples=1)
+OTHER = RenderSettings(views=3, elevation=20, size=8, samples=2)
 SQUARE = "OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n"
 
 
@@ -236,7 +238,10 @@ def test_views_nobody_knows_the_settings_of(tmp_path, meshes):
     render(source / "chair/train/a.off", out, SMALL)
     (out / "rendering.json").unlink()
     before = times(out)
-    for other, says in ((Settings(views=3, size=9, samples=1), "size 8"), (Settings(views=4, size=8), "views 3")):
+    for other, says in (
+        (RenderSettings(views=3, size=9, samples=1), "size 8"),
+        (RenderSettings(views=4, size=8), "views 3"),
+    ):
         with pytest.raises(DataError, match=f"was rendered with {says}: choose another"):
             render(source, out, other)
     assert times(out) == before
@@ -322,15 +327,15 @@ def test_a_target_that_cannot_be_written(tmp_path, meshes):
 )
 def test_impossible_settings(wrong):
     with pytest.raises(DataError, match="must be a"):
-        Settings(**wrong)
+        RenderSettings(**wrong)
 
 
-def start(source: Path, out: Path) -> subprocess.Popen:
+def start(source: Path, out: Path) -> AbstractContextManager[subprocess.Popen]:
     code = (
-        "import sys; from collegium.data.render import Settings, render;"
-        "render(sys.argv[1], sys.argv[2], Settings(views=3, size=8, samples=1))"
+        "import sys; from collegium.data.render import RenderSettings, render;"
+        "render(sys.argv[1], sys.argv[2], RenderSettings(views=3, size=8, samples=1))"
     )
-    return subprocess.Popen([sys.executable, "-c", code, source, out], stderr=subprocess.PIPE, start_new_session=True)
+    return interruptible([sys.executable, "-c", code, source, out], stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from collegium import agents, data
 from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SmallResNet, Training
+from collegium.agents.torch_networks import MicroNetwork
 from collegium.errors import DataError, ModelError
 from collegium.fusion import CentralOracle, MultiViewOracle, NonCooperative
 from helpers import tiny_images
@@ -144,6 +145,25 @@ def test_narrow_precision_does_not_depend_on_the_workers(trained):
         for workers in (1, 3)
     )
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_training_uses_its_own_threads_and_deciding_always_one(trained, workers, monkeypatch):
+    train, test, record = trained
+    seen = set()
+    features = MicroNetwork.features
+
+    def watched(self, x):
+        seen.add((torch.get_num_threads(), torch.is_autocast_enabled("cpu") and self.training))
+        return features(self, x)
+
+    monkeypatch.setattr(MicroNetwork, "features", watched)
+    settings = replace(QUICK, threads=3, precision="bfloat16", max_epochs=1)
+    oracle = MultiViewOracle(training=settings, workers=workers).fit(record, train)
+    assert seen == {(3, False), (3, True)}
+    seen.clear()
+    oracle.decide(test.views)
+    assert seen == {(1, False)}
 
 
 def test_views_that_do_not_fit_are_refused(trained):

@@ -6,14 +6,14 @@ import pytest
 from collegium.lab.figures import curve, finish
 from collegium.lab.studies.main import CifarMain
 from collegium.lab.studies.temperature import CifarTemperature
-from collegium.lab.table import Row, to_table
+from collegium.lab.table import StudyRow, to_table
 from collegium.plots import panels
 
 
 def curve_of(means, half):
     """Two repetitions on either side of each mean."""
     return to_table(
-        Row("study", 0, r, "error", "", -1, t, mean + sign * half)
+        StudyRow("study", 0, r, "error", "", -1, t, mean + sign * half)
         for t, mean in enumerate(means)
         for r, sign in enumerate((-1, 1))
     )
@@ -34,9 +34,10 @@ def test_every_curve_is_within_the_limits_whatever_its_intervals(line):
 
 def styles(study, methods):
     """How each method's error is drawn."""
-    rows = [("error", name) for name in methods] + [("mean statistic", "class +1"), ("error by round", "Ours")]
+    rows = [("error", name) for name in methods] + [("mean statistic", "Ours"), ("error by round", "Ours")]
     table = to_table(
-        Row(study.name, 500, r, quantity, name, 0, 0, 0.25 + 0.1 * r) for quantity, name in rows for r in (0, 1)
+        (StudyRow(study.name, 500, r, quantity, name, 0, 0, 0.25 + 0.1 * r) for quantity, name in rows for r in (0, 1)),
+        study.factors,
     )
     _, middle, _ = study.draw(table)[study.name].axes
     drawn = {container.get_label(): container.lines[0] for container in middle.containers}

@@ -13,9 +13,9 @@ from collegium.lab.job import Job
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.records import MethodResult, Record
 from collegium.lab.studies import STUDIES
-from collegium.lab.studies.stopping import chosen
+from collegium.lab.studies.stopping import THRESHOLDS, chosen
 from collegium.lab.study import Options
-from collegium.lab.table import Row, to_table
+from collegium.lab.table import StudyRow, to_table
 from helpers import score_record
 
 OPTIONS = Options(reps=2, n0=(390,), quick=True)
@@ -26,6 +26,11 @@ def record(seed, methods=True):
     scores = score_record(K=12, n=40, seed=seed)
     names = ("AdaBoost", "VFL-JT", "Central oracle") if methods else ()
     return Record(scores, {name: MethodResult(scores.test[:, 0], 1, 1) for name in names})
+
+
+def evaluated(name, made, options):
+    study = STUDIES[name]
+    return to_table(study.evaluate(JOB, made, options), study.factors)
 
 
 def methods_of(table):
@@ -43,7 +48,7 @@ def lab(tmp_path):
 def test_boosting_is_one_method_in_all_repetitions():
     """Where it is fitted anew in some repetitions, it is left out of the others, not replaced by something else."""
     rows = {
-        (name, methods): methods_of(to_table(STUDIES[name].evaluate(JOB, record(0, methods), Options())))
+        (name, methods): methods_of(evaluated(name, record(0, methods), Options()))
         for name in ("modelnet-main", "modelnet-temperature")
         for methods in (True, False)
     }
@@ -59,7 +64,7 @@ def test_what_is_kept_follows_the_code_of_the_studies(lab, monkeypatch):
     monkeypatch.setattr("collegium.lab.studies.robustness.NOISE", (8.0,))
     monkeypatch.setattr(laboratory, "_code", lambda: "changed")
     lab.run(["robustness"], OPTIONS, Serial(1))
-    assert "noise, η = 8" in set(lab.table(study)["method"]) - set(before["method"])
+    assert 8.0 in set(lab.table(study)["strength"]) - set(before["strength"])
 
 
 def test_what_is_kept_follows_the_methods_of_a_record(lab):
@@ -73,8 +78,8 @@ def test_what_is_kept_follows_the_methods_of_a_record(lab):
 
 
 def test_the_seed_is_for_the_quantiser_too():
-    one, two, again = (to_table(STUDIES["topology"].evaluate(JOB, record(0), Options(seed=seed))) for seed in (0, 1, 0))
-    coarse = one["method"].str.endswith("4 bits")
+    one, two, again = (evaluated("topology", record(0), Options(seed=seed)) for seed in (0, 1, 0))
+    coarse = one["precision"] == 4
     assert not np.array_equal(one.loc[coarse, "value"], two.loc[coarse, "value"])
     pandas.testing.assert_frame_equal(one, again)
 
@@ -83,15 +88,16 @@ def test_more_rules_do_not_make_a_family_better():
     """Rules that differ by luck alone: the one chosen in the other repetitions is no better than any."""
     rng = np.random.default_rng(0)
     rows = [
-        Row("stopping", 390, r, quantity, "many", -1, 20, value, x)
+        StudyRow("stopping", 390, r, quantity, "Ours", -1, 20, value, {"family": "many", "threshold": float(x)})
         for r in range(40)
         for x in range(100)
         for quantity, value in (("error", 0.3 + 0.02 * rng.normal()), ("transmissions", 10.0 + x))
     ]
-    error, cost = chosen(to_table(rows), limit=60)
+    factors = STUDIES["stopping"].factors
+    error, cost = chosen(to_table(rows, factors), limit=60)
     assert abs(error.mean() - 0.3) < 3.3 * 0.02 / np.sqrt(40)
     assert cost.max() <= 60
-    assert len(chosen(to_table(rows[:200]))[0]) == 0  # a single repetition leaves nothing to choose by
+    assert len(chosen(to_table(rows[:200], factors))[0]) == 0  # a single repetition leaves nothing to choose by
 
 
 def test_a_loss_is_no_early_gain(lab):
@@ -112,11 +118,36 @@ def test_every_study_of_records_is_drawn_and_judged(lab):
     assert {"topology", "topology-by-rule", "topology-ring", "topology-grid", "topology-random"} <= drawn
 
 
+FACTORS = {
+    "modelnet-main": {"label": "Int64"},
+    "modelnet-correlation": {"amplitude": "float64", "strength": "float64"},
+    "topology": {"topology": "string", "weights": "string", "precision": "Int64"},
+    "stopping": {"family": "string", "threshold": "float64", "patience": "Int64", "confidence": "float64"},
+    "robustness": {"corruption": "string", "strength": "float64", "corrupted": "Int64"},
+}
+
+
+def test_every_factor_is_a_column_that_tells_the_numbers_apart(lab):
+    """What is in no column cannot be found again: a number has one place, given by its columns."""
+    for study in lab.run(list(FACTORS), OPTIONS, Serial(1)):
+        table = lab.table(study)
+        assert {name: str(table[name].dtype) for name in study.factors} == FACTORS[study.name]
+        places = [name for name in table.columns if name != "value"]
+        assert not table.duplicated(places).any()
+    thresholds = lab.table(STUDIES["stopping"]).groupby("family")["threshold"].unique()
+    np.testing.assert_array_equal(thresholds["Δ-trigger"], THRESHOLDS)
+    assert np.isnan(thresholds["label stability"]).all()
+
+
 def test_a_table_of_another_version_gets_a_sentence(lab):
     (study,) = lab.run(["topology"], OPTIONS, Serial(1))
     table = lab.table(study)
-    tables.write(table[~table["method"].str.endswith("6 bits")], lab.folder / "tables" / "topology.parquet")
-    with pytest.raises(InputFileError, match=r"the table of topology has nothing of .*6 bits.*another version"):
+    path = lab.folder / "tables" / "topology.parquet"
+    tables.write(table[table["precision"] != 6], path)
+    with pytest.raises(InputFileError, match=r"the table of topology has nothing of .*precision 6.*another version"):
+        lab.claims(["topology"])
+    tables.write(table.drop(columns="weights"), path)
+    with pytest.raises(InputFileError, match=r"the table of topology has nothing of 'weights'.*another version"):
         lab.claims(["topology"])
 
 

@@ -11,7 +11,7 @@ from collegium.lab.laboratory import Laboratory
 from collegium.lab.records import MethodResult, Record
 from collegium.lab.studies import STUDIES
 from collegium.lab.study import Options
-from collegium.lab.table import Row, to_table
+from collegium.lab.table import StudyRow, to_table
 from helpers import score_record
 
 
@@ -19,7 +19,7 @@ def rows(study, repetitions, methods):
     """Errors for the repetitions (by N_0) of the methods, which take part in so many of them."""
     rng = np.random.default_rng(0)
     return [
-        Row(study, n0, r, "error", method, -1, -1, float(rng.random()))
+        StudyRow(study, n0, r, "error", method, -1, -1, float(rng.random()))
         for n0, count in repetitions.items()
         for r in range(count)
         for method, most in methods.items()
@@ -31,8 +31,8 @@ def test_errors_of_every_method_at_every_size():
     table = to_table(
         [
             *rows("modelnet-main", {50: 1, 390: 4}, {"Ours": 9, "VFL-JT": 2}),
-            Row("modelnet-main", 390, 0, "error", "Stacking", -1, -1, 0.5),
-            Row(
+            StudyRow("modelnet-main", 390, 0, "error", "Stacking", -1, -1, 0.5),
+            StudyRow(
                 "modelnet-main", 390, 0, "error", "ring", -1, 20, 0.5
             ),  # after a certain round: not the error of a method
         ]
@@ -65,7 +65,7 @@ def test_errors_of_every_method_at_every_size():
 def test_commands_ask_for_what_is_there(options, words):
     study = STUDIES["modelnet-main"]
     jobs = study.jobs(options)
-    table = to_table(Row(study.name, job.n0, job.repetition, "error", "Ours", -1, -1, 0.1) for job in jobs)
+    table = to_table(StudyRow(study.name, job.n0, job.repetition, "error", "Ours", -1, -1, 0.1) for job in jobs)
     assert summary._asked(study, table) == words
 
 

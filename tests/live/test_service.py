@@ -22,6 +22,7 @@ import pytest
 from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
 
+from children import interruptible
 from collegium import policy, topology
 from collegium.errors import LiveError
 from collegium.live import keys
@@ -691,7 +692,7 @@ print("closed", flush=True)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_port_and_lets_the_process_tidy_up(number):
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
+    with interruptible([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "open\n"
         process.send_signal(number)
         assert process.stdout.readline() == "closed\n"

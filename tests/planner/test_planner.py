@@ -38,7 +38,7 @@ def test_networks_are_over_all_agents_and_differ(K):
 
 
 def test_networks_are_written_as_the_command_line_reads_them():
-    from collegium.cli.networks import read_policy
+    from collegium.cli.network_argument import read_policy
 
     for one in networks(6):
         assert read_policy(one.topology, one.weighing) == one.policy

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
+from collegium._util.processes import follow_parent
 from collegium._util.progress import progress
 from collegium._util.views import rows
 from collegium.agents._outputs import to_scores
@@ -142,6 +143,7 @@ def _is_worker() -> bool:
 def _fit_in_process(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
     from threadpoolctl import threadpool_limits
 
+    follow_parent()
     with threadpool_limits(1):
         return _fit(task, k, done)
 

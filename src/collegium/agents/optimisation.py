@@ -44,10 +44,11 @@ class Training:
     validation: float = 0.2
     """The part held out for early stopping if a model is fitted by itself; `agents.train` and `Team` have their own."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16 rounds inside convolutions and products to 8 significant bits. It is quicker where the processor has
-    instructions for it, and several times slower where it has not."""
+    """bfloat16 rounds inside convolutions and products to 8 significant bits while training. It is quicker where the
+    processor has instructions for it, and several times slower where it has not."""
     threads: int = 1
-    """Threads inside one model. One is quickest when several models train side by side; results depend on it."""
+    """Threads inside one model while it trains. One is quickest when several models train side by side; what is learned
+    depends on it, the scores of a fitted model do not."""
 
     def __post_init__(self) -> None:
         if self.optimizer not in ("adam", "sgd"):
@@ -151,44 +152,32 @@ def stop_early(
     losses: list[float] = []
     checks: list[float] = []
     best, best_epoch, best_weights = float("inf"), 0, []
-    with threads(settings.threads):
-        for number in range(1, settings.max_epochs + 1):
-            for network in networks:
-                network.train()
-            losses.append(epoch())
-            for network in networks:
-                network.eval()
-            with torch.no_grad():
-                checks.append(check())
-            if not np.isfinite(losses[-1]) or not np.isfinite(checks[-1]):
-                raise ModelError(
-                    f"training diverged: the loss is no longer finite in epoch {number}. "
-                    f"Try a learning_rate below {settings.learning_rate:g}."
-                )
-            if checks[-1] < best - settings.min_improvement:
-                best, best_epoch = checks[-1], number
-                best_weights = [
-                    {name: value.clone() for name, value in network.state_dict().items()} for network in networks
-                ]
-            finished = number - best_epoch >= settings.patience
-            if progress is not None:
-                progress(1.0 if finished else number / settings.max_epochs)
-            if finished:
-                break
+    for number in range(1, settings.max_epochs + 1):
+        for network in networks:
+            network.train()
+        losses.append(epoch())
+        for network in networks:
+            network.eval()
+        with torch.no_grad():
+            checks.append(check())
+        if not np.isfinite(losses[-1]) or not np.isfinite(checks[-1]):
+            raise ModelError(
+                f"training diverged: the loss is no longer finite in epoch {number}. "
+                f"Try a learning_rate below {settings.learning_rate:g}."
+            )
+        if checks[-1] < best - settings.min_improvement:
+            best, best_epoch = checks[-1], number
+            best_weights = [
+                {name: value.clone() for name, value in network.state_dict().items()} for network in networks
+            ]
+        finished = number - best_epoch >= settings.patience
+        if progress is not None:
+            progress(1.0 if finished else number / settings.max_epochs)
+        if finished:
+            break
     for network, weights in zip(networks, best_weights, strict=True):
         network.load_state_dict(weights)
     return History(tuple(losses), tuple(checks), best_epoch, time.perf_counter() - begun)
-
-
-def outputs(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
-    """The network's outputs for prepared inputs, in pieces that fit the cache."""
-    import torch
-
-    network.eval()
-    with threads(settings.threads), torch.no_grad():
-        if len(x) == 0:
-            return torch.empty(0, 2)
-        return torch.cat([forward(network, piece, settings) for piece in x.split(settings.batch_size)])
 
 
 def _loss(network: nn.Module, items: Sample, settings: Training) -> Tensor:
@@ -213,7 +202,11 @@ def single(logits: Tensor, n: int) -> Tensor:
 def forward(network: nn.Module, x: Tensor, settings: Training) -> Tensor:
     """The network's outputs for some prepared inputs, in float32 whatever the precision inside."""
     with autocast(settings):
-        logits = network(x)
+        return floats(network(x))
+
+
+def floats(logits: Any) -> Tensor:
+    """A network's outputs in float32, or the sentence that they are none."""
     if not hasattr(logits, "float"):
         raise ModelError(f"a network must answer with a tensor; got {type(logits).__name__}")
     answer: Tensor = logits.float()

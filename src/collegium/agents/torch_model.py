@@ -19,6 +19,7 @@ from collegium.agents._outputs import to_scores
 from collegium.agents._seeding import seed_sequence
 from collegium.agents._splitting import split
 from collegium.agents.base import Doubles, Model, Signs, View, check_weights
+from collegium.agents.inference import outputs, scoring
 from collegium.agents.optimisation import (
     ADAM,
     SGD,
@@ -28,7 +29,7 @@ from collegium.agents.optimisation import (
     Training,
     check_training,
     optimise,
-    outputs,
+    threads,
 )
 from collegium.errors import BackendError, CollegiumError, ModelError
 
@@ -131,7 +132,12 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
                     f"the validation set must hold items like those to learn from, of shape {view.shape[1:]}; "
                     f"got {held_view.shape}"
                 )
-        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), self.explained("be fitted on", view.shape):
+        with (
+            ONE_AT_A_TIME,
+            torch.random.fork_rng(devices=[]),
+            threads(self.training.threads),
+            self.explained("be fitted on", view.shape),
+        ):
             torch.manual_seed(seed)
             network = self.new_network(view)
             learned, held_out = self.sample(network, view, signs, weight), self.sample(network, *held)
@@ -147,10 +153,9 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             return np.empty(0)
         # In pieces, so that a large view is never held twice as floats.
         step = max(1, 2**22 // max(1, view[:1].size)) * 4
-        with ONE_AT_A_TIME, self.explained("score", view.shape):
+        with ONE_AT_A_TIME, scoring(), self.explained("score", view.shape):
             pieces = [
-                outputs(network, self.prepare(network, view[i : i + step]), self.training).numpy()
-                for i in range(0, len(view), step)
+                outputs(network, self.prepare(network, view[i : i + step])).numpy() for i in range(0, len(view), step)
             ]
         return to_scores(np.concatenate(pieces), len(view), type(self).__name__)
 
@@ -264,7 +269,7 @@ class _Family(TorchModel):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         """The untrained network for images of this shape, (height, width[, channels])."""
         load_torch()
-        from collegium.agents.networks import images
+        from collegium.agents.torch_networks import images
 
         return self._network(tuple(images(np.empty((0, *shape), np.float32)).shape[1:]))  # type: ignore[arg-type]
 
@@ -303,7 +308,7 @@ class PatchCNN(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import PatchNetwork
+        from collegium.agents.torch_networks import PatchNetwork
 
         return PatchNetwork(size, self.channels, self.hidden, self.dropout)
 
@@ -317,7 +322,7 @@ class PixelLogistic(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import PixelNetwork
+        from collegium.agents.torch_networks import PixelNetwork
 
         return PixelNetwork(size)
 
@@ -338,7 +343,7 @@ class SmallResNet(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import ResidualNetwork
+        from collegium.agents.torch_networks import ResidualNetwork
 
         return ResidualNetwork(size, self.channels)
 
@@ -361,6 +366,6 @@ class MicroCNN(_Family):
         self.random_state = random_state
 
     def _network(self, size: tuple[int, int, int]) -> nn.Module:
-        from collegium.agents.networks import MicroNetwork
+        from collegium.agents.torch_networks import MicroNetwork
 
         return MicroNetwork(size, self.channels, self.dropout)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Labelled, read_labelled
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.tables import check_writable
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from collegium._util.progress import progress
 from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.complete import among
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_policy
 from collegium.cli.tables import check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
 
 if TYPE_CHECKING:
-    from collegium.fusion import Method, Result, Row
+    from collegium.fusion import ComparisonRow, Method, Result
 
 _ANY = policy.uniform(topology.ring(2))  # stands for the network where only the list of methods matters
 
@@ -226,7 +226,7 @@ def _title(cases: Recorded | Trained, results: "list[list[Result]]", network: st
     return f"{cases.title}: {repeated}, {rounds} rounds over {over}"
 
 
-def _table(rows: "list[Row]", results: "list[list[Result]]", title: str) -> Table:
+def _table(rows: "list[ComparisonRow]", results: "list[list[Result]]", title: str) -> Table:
     table = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
     table.add_column("method", no_wrap=True)
     table.add_column("error %\n± 95 %", no_wrap=True, justify="right")

@@ -10,7 +10,7 @@ import typer
 from collegium._util.labels import to_signs
 from collegium.cli.complete import among
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import ENDINGS, read_scores
 from collegium.dashboard import PORT

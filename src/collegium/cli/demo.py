@@ -40,7 +40,7 @@ class Repetition(NamedTuple):
     average: float
 
 
-class Row(NamedTuple):
+class DemoRow(NamedTuple):
     """A line of the table: who decides, how often wrongly, and at what cost."""
 
     who: str
@@ -113,7 +113,7 @@ def _repeat(network: Policy, rng: np.random.Generator) -> tuple[Repetition, Run,
     return Repetition(run.errors(test.y), float(vote), float(average)), run, test
 
 
-def _rows(runs: list[Repetition], run: Run) -> list[Row]:
+def _rows(runs: list[Repetition], run: Run) -> list[DemoRow]:
     alone = np.array([r.rounds[0] for r in runs])
     rows = [_row(f"agent {k} alone (row {k // 3}, column {k % 3})", alone[:, k], 0) for k in range(alone.shape[1])]
     rows.append(_row("vote of all nine, at a centre", [r.vote for r in runs], 9))
@@ -125,11 +125,11 @@ def _rows(runs: list[Repetition], run: Run) -> list[Row]:
     return rows
 
 
-def _row(who: str, errors: Any, bits: int) -> Row:
-    return Row(who, *mean_interval(100 * np.asarray(errors)), bits)
+def _row(who: str, errors: Any, bits: int) -> DemoRow:
+    return DemoRow(who, *mean_interval(100 * np.asarray(errors)), bits)
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[DemoRow]) -> Table:
     table = Table("who decides", "error %", "± 95 %", "bits per item", title_justify="left")
     for i, row in enumerate(rows):
         half = "–" if np.isnan(row.half) else f"{row.half:.2f}"

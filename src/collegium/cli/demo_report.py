@@ -14,7 +14,7 @@ from collegium import plots
 from collegium._util import machine, page
 
 if TYPE_CHECKING:
-    from collegium.cli.demo import Row
+    from collegium.cli.demo import DemoRow
     from collegium.data import Dataset
     from collegium.network import Run
 
@@ -35,7 +35,7 @@ dd { margin: 0 0 0 1rem; }
 class Story(NamedTuple):
     """The contents of the report."""
 
-    rows: list[Row]
+    rows: list[DemoRow]
     run: Run
     """Of the last split, whose items are followed."""
     test: Dataset
@@ -183,7 +183,7 @@ def _opinions(margins: NDArray[np.float64], largest: float, alt: str) -> str:
     return _svg(size, size, "".join(cells), f"{alt}: {int((margins > 0).sum())} of 9 right")
 
 
-def _table(rows: list[Row]) -> str:
+def _table(rows: list[DemoRow]) -> str:
     heads = ("who decides", "error %", "± 95 %", "bits per item")
     cells = (
         [

@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.networks import FAMILIES, NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import FAMILIES, NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, InputFileError, PolicyError
 

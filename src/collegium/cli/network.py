@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_policy
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import InputFileError, PolicyError
 

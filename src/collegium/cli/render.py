@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from collegium.data.record import Settings
+from collegium.data.record import RenderSettings
 from collegium.errors import InputFileError
 
-_DEFAULT = Settings()
+_DEFAULT = RenderSettings()
 
 
 def render(
@@ -27,7 +27,7 @@ def render(
     """Render meshes with Blender. Run it again to go on with what was interrupted: only what is missing is rendered."""
     from collegium.data.render import render as render_all
 
-    settings = Settings(views, elevation, size, samples)
+    settings = RenderSettings(views, elevation, size, samples)
     try:
         outcome = render_all(source, to, settings, workers=workers, overwrite=overwrite, tell=_tell)
     except KeyboardInterrupt:

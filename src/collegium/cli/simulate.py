@@ -14,7 +14,7 @@ from rich.table import Table
 from collegium.cli import compiled
 from collegium.cli.complete import among
 from collegium.cli.labelled import read_classes
-from collegium.cli.networks import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.tables import Scores, check_output, read_scores, write_table
 from collegium.errors import RuleError
@@ -22,8 +22,9 @@ from collegium.errors import RuleError
 if TYPE_CHECKING:
     from collegium.network import Run
 
-MAILBOXES = {"hold-last": "HoldLast", "renormalise": "Renormalise"}
-"""What `collegium.protocol` calls each."""
+MAILBOXES = ("hold-last", "hold-last:hold", "renormalise")
+LINKS = ("perfect", "lossy:0.3,seed=1", "delayed:2", "cut:[0,1],5,9")
+"""As they are written."""
 
 
 def simulate(
@@ -35,8 +36,14 @@ def simulate(
     bits: Bits = None,
     bound: Bound = None,
     mailbox: Annotated[
-        str, typer.Option(help=f"What silence means: {' or '.join(MAILBOXES)}.", autocompletion=among(*MAILBOXES))
+        str,
+        typer.Option(
+            help=f"What a silent or lost message stands for: {', '.join(MAILBOXES)}.", autocompletion=among(*MAILBOXES)
+        ),
     ] = "hold-last",
+    links: Annotated[
+        str, typer.Option(help=f"What gets through: {', '.join(LINKS)}.", autocompletion=among(*LINKS))
+    ] = "perfect",
     labels: Annotated[
         str | None, typer.Option(metavar="FILE|COLUMN", help="True classes; a column named label is found by itself.")
     ] = None,
@@ -51,8 +58,8 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run agents with these scores over a network, and see what they decide and what it costs."""
-    from collegium import protocol
     from collegium.network import collaborate
+    from collegium.protocol import registry
 
     check_output(out)
     if plot is not None:
@@ -62,8 +69,7 @@ def simulate(
     table = read_scores(scores, labels)
     if plot is not None and (table.labels is None or not len(table.labels)):
         raise RuleError("--plot draws errors and needs labels of at least one item: give --labels")
-    if mailbox not in MAILBOXES:
-        raise RuleError(f"there is no mailbox {mailbox!r}: choose {' or '.join(MAILBOXES)}")
+    chosen_mailbox, chosen_links = registry.from_text(mailbox, "mailbox"), registry.from_text(links, "links")
     names = read_classes(classes, table.labels)
     built, file = read_network_or_policy(network, policy)
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
@@ -74,7 +80,7 @@ def simulate(
     items = table.items
     compiled.announce()
     run = collaborate(
-        table.values, built, rounds, chosen, seed, items=items, mailbox=getattr(protocol, MAILBOXES[mailbox])()
+        table.values, built, rounds, chosen, seed, items=items, mailbox=chosen_mailbox, links=chosen_links
     )
     errors = None if table.labels is None else run.errors(table.labels, names)
     if plot is not None and errors is not None:

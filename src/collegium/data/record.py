@@ -16,7 +16,7 @@ NAME = "rendering.json"
 
 
 @dataclass(frozen=True)
-class Settings:
+class RenderSettings:
     """How an object is looked at. The defaults are those of the views the benchmarks use.
 
     Eight samples a pixel leave some noise where the shadow of one lamp falls among the light of others. It is part of
@@ -42,7 +42,7 @@ class Settings:
 class Record:
     """What is known of the views in a folder."""
 
-    settings: Settings
+    settings: RenderSettings
     since: int = 0
     """Views older than this, in nanoseconds, are still to be rendered again: overwriting them was interrupted."""
 
@@ -53,7 +53,7 @@ def read(target: Path) -> Record | None:
     try:
         noted = json.loads(path.read_bytes())
         since = int(noted.pop("since", 0))
-        return Record(Settings(**noted), since)
+        return Record(RenderSettings(**noted), since)
     except FileNotFoundError:
         return None
     except (ValueError, AttributeError, TypeError):
@@ -69,7 +69,7 @@ def write(target: Path, record: Record) -> None:
         file.write((json.dumps(asdict(record.settings) | since) + "\n").encode())
 
 
-def agree(target: Path, settings: Settings, overwrite: bool, planned: set[Path]) -> Record | None:
+def agree(target: Path, settings: RenderSettings, overwrite: bool, planned: set[Path]) -> Record | None:
     """What can be noted once views of these settings are added; None where nobody knows how those there were made.
 
     Views of other settings are only accepted if all of them are to be overwritten; then all of them are too old.

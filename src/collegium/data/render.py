@@ -23,14 +23,14 @@ from collegium.data._workers import Blender, Crew, Task
 from collegium.data.environment import environment
 from collegium.data.folders import is_clutter, locked
 from collegium.data.modelnet import SPLITS
-from collegium.data.record import Settings
+from collegium.data.record import RenderSettings
 from collegium.errors import DataError, InputFileError
 
 _SCRATCH = ".rendering"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RenderResult:
     """What a call of `render` did."""
 
     objects: int
@@ -44,19 +44,19 @@ class Outcome:
 def render(
     source: str | os.PathLike[str],
     to: str | os.PathLike[str],
-    settings: Settings | None = None,
+    settings: RenderSettings | None = None,
     *,
     workers: int = 2,
     overwrite: bool = False,
     tell: Callable[[str], None] = lambda sentence: None,
-) -> Outcome:
+) -> RenderResult:
     """Render every `.off` file in the folder `source`, or that file, into the folder `to`; only what is missing there.
 
     `overwrite` renders all of it again; views stay until the new ones take their place. Where that concerns everything
     in the folder, other settings may be chosen, and an interrupted run is gone on with. If Blender is not here it is
     fetched, after `tell` has been called to say so.
     """
-    settings = settings or Settings()
+    settings = settings or RenderSettings()
     workers = whole_number(workers, "the number of workers", DataError, at_least=1, at_most=256)
     target = Path(to).expanduser()
     places = plan(Path(source).expanduser(), target)
@@ -83,7 +83,7 @@ def render(
     except OSError as problem:
         raise InputFileError(f"cannot write into {target}: {problem.strerror or problem}") from problem
     problems = () if crew is None else tuple(sorted(crew.problems))
-    return Outcome(len(places) - len(problems), 0 if crew is None else crew.rendered, problems)
+    return RenderResult(len(places) - len(problems), 0 if crew is None else crew.rendered, problems)
 
 
 def plan(source: Path, to: Path) -> dict[Path, Path]:
@@ -126,7 +126,7 @@ def _meshes(source: Path) -> Iterator[Path]:
         seen.add(real)
 
 
-def _tasks(places: dict[Path, Path], settings: Settings, since: int, again: bool) -> list[Task]:
+def _tasks(places: dict[Path, Path], settings: RenderSettings, since: int, again: bool) -> list[Task]:
     """What is missing: views that are not there, are not whole or are older than they should be; or all of them."""
     tasks = []
     with progress("looking at what is there", len(places)) as bar:
@@ -151,7 +151,7 @@ def _is_there(path: Path, size: int, since: int) -> bool:
     return True
 
 
-def _work(tasks: list[Task], settings: Settings, python: Path, scratch: Path, workers: int) -> Crew:
+def _work(tasks: list[Task], settings: RenderSettings, python: Path, scratch: Path, workers: int) -> Crew:
     workers = min(workers, len(tasks))
     facts = {**asdict(settings), "threads": max(1, cores() // workers), "scratch": str(scratch.absolute())}
     things = "one object" if len(tasks) == 1 else f"{len(tasks)} objects"

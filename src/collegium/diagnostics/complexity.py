@@ -23,7 +23,7 @@ def complexity(model: TorchModel, view: NDArray[Any]) -> Complexity:
     network = getattr(model, "module_", None)
     if network is None:
         raise ModelError(f"{type(model).__name__} is not fitted yet: call fit first")
-    from collegium.agents.networks import ImageNetwork
+    from collegium.agents.torch_networks import ImageNetwork
 
     if not isinstance(network, ImageNetwork):
         raise ModelError(f"the layers of {type(network).__name__} are not known: describe them to network_class")
@@ -33,7 +33,7 @@ def complexity(model: TorchModel, view: NDArray[Any]) -> Complexity:
 
 def layers(network: nn.Module) -> list[Layer]:
     """The layers of a network of PatchCNN, PixelLogistic, SmallResNet or MicroCNN, up to the score."""
-    from collegium.agents.networks import MicroNetwork, PatchNetwork, PixelNetwork, ResidualNetwork
+    from collegium.agents.torch_networks import MicroNetwork, PatchNetwork, PixelNetwork, ResidualNetwork
 
     head: Any = network.head
     score = _affine((head.weight[1] - head.weight[0])[None], (head.bias[1] - head.bias[0])[None])

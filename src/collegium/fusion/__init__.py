@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collegium.fusion.adaboost import AdaBoost
     from collegium.fusion.average import AvgStat
     from collegium.fusion.base import Coordination, Decision, Method, ScoreMethod
-    from collegium.fusion.compare import Result, Row, coordination_table, evaluate, summarise
+    from collegium.fusion.compare import ComparisonRow, Result, coordination_table, evaluate, summarise
     from collegium.fusion.learned import LearnedFusion
     from collegium.fusion.log_odds import LogOddsSum
     from collegium.fusion.methods import all_methods
@@ -28,6 +28,7 @@ _HOMES = {
     "AdaBoost": "adaboost",
     "AvgStat": "average",
     "CentralOracle": "oracle",
+    "ComparisonRow": "compare",
     "Coordination": "base",
     "Decision": "base",
     "LearnedFusion": "learned",
@@ -37,7 +38,6 @@ _HOMES = {
     "NonCooperative": "non_cooperative",
     "Ours": "ours",
     "Result": "compare",
-    "Row": "compare",
     "ScoreMethod": "base",
     "SimplexFusion": "simplex",
     "Stacking": "stacking",
@@ -54,6 +54,7 @@ __all__ = [
     "AdaBoost",
     "AvgStat",
     "CentralOracle",
+    "ComparisonRow",
     "Coordination",
     "Decision",
     "LearnedFusion",
@@ -63,7 +64,6 @@ __all__ = [
     "NonCooperative",
     "Ours",
     "Result",
-    "Row",
     "ScoreMethod",
     "SimplexFusion",
     "Stacking",

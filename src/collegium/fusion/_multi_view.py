@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from collegium.agents.inference import BATCH
 from collegium.fusion._in_threads import Map
-
-PIECE = 256
-"""Items whose features are computed at a time."""
 
 
 class MultiViewNetwork(nn.Module):
@@ -36,7 +34,7 @@ class MultiViewNetwork(nn.Module):
     def observe(self, x: Sequence[Tensor], N: int, run: Map) -> Tensor:
         """Features of all items, standardised by the mean and the spread of the first N, the training items."""
         self.eval()
-        pieces = zip(*(one.split(PIECE) for one in x), strict=True)
+        pieces = zip(*(one.split(BATCH) for one in x), strict=True)
         features = torch.cat([self.features(piece, run) for piece in pieces])
         spread = features[:N].std(dim=0, correction=0)
         self.shift.copy_(features[:N].mean(dim=0))

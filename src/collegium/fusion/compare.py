@@ -35,7 +35,7 @@ class Result(NamedTuple):
     """To fit it and to decide about all test items; the agents' own training is not in it."""
 
 
-class Row(NamedTuple):
+class ComparisonRow(NamedTuple):
     """What one method did on average."""
 
     method: str
@@ -75,7 +75,7 @@ def evaluate(method: Method, scores: Scores, train: Dataset | None = None, test:
     )
 
 
-def summarise(repetitions: Sequence[Sequence[Result]]) -> list[Row]:
+def summarise(repetitions: Sequence[Sequence[Result]]) -> list[ComparisonRow]:
     """Means over repetitions, method by method; each repetition holds the same methods in the same order."""
     if len({tuple(result.method for result in one) for one in repetitions}) != 1:
         raise DataError("every repetition must hold the results of the same methods, in the same order")
@@ -85,7 +85,7 @@ def summarise(repetitions: Sequence[Sequence[Result]]) -> list[Row]:
         if len(results) == 1:
             error = Interval(error.mean, results[0].ci95)
         means = np.mean([(result.transmissions, result.bits, result.seconds) for result in results], axis=0)
-        rows.append(Row(results[0].method, *error, *map(float, means)))
+        rows.append(ComparisonRow(results[0].method, *error, *map(float, means)))
     return rows
 
 

@@ -13,7 +13,8 @@ from collegium._util.arguments import real_number, whole_number
 from collegium._util.progress import progress
 from collegium.agents._outputs import to_scores
 from collegium.agents._seeding import seed_sequence
-from collegium.agents.optimisation import History, Sample, Training, autocast, check_training, optimise, single, threads
+from collegium.agents.inference import BATCH, scoring
+from collegium.agents.optimisation import History, Sample, Training, check_training, optimise, single, threads
 from collegium.agents.scores import Scores
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
@@ -57,7 +58,12 @@ class MultiViewOracle(Oracle):
         real_number(self.fine_tuning, "fine_tuning", ModelError, above=0, at_most=1)
         self.models_ = _trained(scores)
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
-        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), progress("training the oracle", 2) as bar:
+        with (
+            ONE_AT_A_TIME,
+            torch.random.fork_rng(devices=[]),
+            threads(self.training.threads),
+            progress("training the oracle", 2) as bar,
+        ):
             torch.manual_seed(seed)
             self._train(items, bar)
 
@@ -101,23 +107,18 @@ class MultiViewOracle(Oracle):
         self.history_: tuple[History, History] = first, second
 
     def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
-        import torch
-
         from collegium.fusion._in_threads import in_threads
-        from collegium.fusion._multi_view import PIECE
 
         network = self.network_
         matching = [model.matching(view) for model, view in zip(self.models_, views, strict=True)]
         pieces = [np.empty(0)]
-        with in_threads(self.workers, list(network.backbones)) as run, threads(self.training.threads), torch.no_grad():
-            for i in range(0, len(views[0]), PIECE):
+        with ONE_AT_A_TIME, scoring(), in_threads(self.workers, list(network.backbones)) as run:
+            for i in range(0, len(views[0]), BATCH):
                 x = [
-                    model.prepare(backbone, view[i : i + PIECE])
+                    model.prepare(backbone, view[i : i + BATCH])
                     for model, backbone, view in zip(self.models_, network.backbones, matching, strict=True)
                 ]
-                with autocast(self.training):
-                    logits = network(x, run)
-                pieces.append(single(logits.float(), len(x[0])).double().numpy())
+                pieces.append(single(network(x, run), len(x[0])).double().numpy())
         return to_scores(np.concatenate(pieces), len(views[0]), self.name)
 
 

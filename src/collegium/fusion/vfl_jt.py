@@ -10,7 +10,7 @@ from collegium._util.progress import progress
 from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents.base import View
 from collegium.agents.independent import checked_scores, recipes
-from collegium.agents.optimisation import Training, batches, check_training, stop_early
+from collegium.agents.optimisation import Training, batches, check_training, stop_early, threads
 from collegium.agents.scores import Scores
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
@@ -72,7 +72,12 @@ class VFLJT(Method):
         root = seed_sequence(self.random_state, "random_state")
         models = self._models(items, root)
         settings = check_training(models[0].training if self.training is None else self.training)
-        with ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), progress("training jointly", 1) as bar:
+        with (
+            ONE_AT_A_TIME,
+            torch.random.fork_rng(devices=[]),
+            threads(settings.threads),
+            progress("training jointly", 1) as bar,
+        ):
             self._train(items, models, settings, int(descend(root, 0).generate_state(1)[0]), bar.move_to)
         return self
 

@@ -102,7 +102,7 @@ def _serves_losses(job: Job) -> bool:
     schedule = job.schedule
     counted = isinstance(schedule, Policy) and schedule.graph.counts_everybody_itself
     leaves_out = job.mailbox in (HoldLast(), Renormalise())
-    return type(job.links) is Lossy and counted and leaves_out and job.scores.shape[2] == 1
+    return type(job.links) is Lossy and job.links.loss < 1 and counted and leaves_out and job.scores.shape[2] == 1
 
 
 def _serves(job: Job) -> bool:

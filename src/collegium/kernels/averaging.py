@@ -11,6 +11,7 @@ inside a compiled parallel region, so forking and calling from several threads a
 depend on the number of threads (`COLLEGIUM_THREADS`).
 """
 
+import math
 import os
 import tempfile
 from typing import Any, NamedTuple
@@ -57,7 +58,7 @@ class Arrays(NamedTuple):
     ids: U64  # (n,)
     hold: bool  # HoldLast, else Renormalise
     final: bool  # keep only the last statistics
-    loss: float = 0.0  # of a message, times 2**32; only where everybody sends and counts itself
+    loss: np.uint32 = np.uint32(0)  # a message is lost if its hash is below; where everybody sends and counts itself
     loss_seed: int = 0
 
     @property
@@ -91,7 +92,7 @@ def arrays(job: Job) -> Arrays:
     return Arrays(
         job.scores[:, :, 0], indptr, indices, weights, audience, job.rounds, job.seed, job.ids,
         isinstance(job.mailbox, HoldLast), job.final,
-        *((job.links.loss * 2.0**32, job.links.seed) if isinstance(job.links, Lossy) else ()),
+        *((np.uint32(math.ceil(job.links.loss * 2.0**32)), job.links.seed) if isinstance(job.links, Lossy) else ()),
     )  # fmt: skip
 
 
@@ -99,7 +100,9 @@ def run(job: Arrays, rule: Numbers) -> Recorded:
     """All rounds of one rule for all items."""
     n, K = job.scores.shape
     few_blocks = n <= _block_size(n, K) * (threads() - 1)
-    return _run_large(job, rule) if few_blocks and job.work >= _LARGE and not job.loss else _run_blocks(job, rule)
+    if job.loss:
+        return _run_lossy(job, rule)
+    return _run_large(job, rule) if few_blocks and job.work >= _LARGE else _run_blocks(job, rule)
 
 
 def _records(job: Arrays, rule: Numbers) -> tuple[Doubles, NDArray[np.int64], NDArray[np.bool_]]:
@@ -120,12 +123,11 @@ def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
     no_path = np.zeros((0, 0, 0))
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
     numbers = _numbers(rule)
-    lost = _losses(job)
 
     def piece(lo: int, hi: int) -> None:
         _block(
             lo, hi, job.scores, job.indptr, job.indices, job.weights, job.audience, job.rounds, job.hold, numbers,
-            keys[0][0], keys[1][0], salts[0], salts[1], job.loss, lost[0], lost[1], lost[2], lost[3],
+            keys[0][0], keys[1][0], salts[0], salts[1],
             True, statistics, costs, spoke, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
         )  # fmt: skip
 
@@ -213,6 +215,47 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
     return _recorded(statistics, costs, spoke)
 
 
+def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
+    """Blocks of items, round by round, over links that lose messages; everybody sends, and counts itself."""
+    n, K = job.scores.shape
+    statistics, costs, spoke = _records(job, rule)
+    numbers = _numbers(rule)
+    keys, salts = _keys(job, [job.seed], rule.levels > 0)
+    lost0, lost1 = links.keys_of(job.loss_seed, job.ids)
+    receivers = np.repeat(np.arange(K), np.diff(job.indptr[0].astype(np.int64)))
+    rounds = range(1, job.rounds + 1)
+    lost_salts = [links.salts_of(job.indices.astype(np.int64), receivers, t) for t in rounds]
+    costs[:] = job.audience[0].sum()
+
+    def piece(lo: int, hi: int) -> None:
+        start = np.ascontiguousarray(job.scores[lo:hi].T)
+        x = np.zeros_like(start) if rule.accumulate else start
+        sent, following = np.empty_like(x), np.empty_like(x)
+        fired, uncounted = np.ones((1, hi - lo)), np.zeros(0)
+        if not job.final or not job.rounds:
+            statistics[0, lo:hi] = x.T
+        for t in rounds:
+            if rule == Numbers():
+                sent = x
+            else:
+                key0, key1 = (word[0][lo:hi] if rule.levels else word[0] for word in keys)
+                salt0, salt1 = (word[t - 1] if rule.levels else word[0] for word in salts)
+                _emit(
+                    0, K, hi - lo, True, x, start, sent, fired, x, numbers, key0, key1, salt0, salt1,
+                    job.audience[0], uncounted,
+                )  # fmt: skip
+            _combine_lossy(
+                sent, following, job.hold, job.indptr[0], job.indices, job.weights,
+                job.loss, lost0[lo:hi], lost1[lo:hi], *lost_salts[t - 1],
+            )  # fmt: skip
+            x, following = following, np.empty_like(x) if x is start else x
+            if not job.final or t == job.rounds:
+                statistics[0 if job.final else t, lo:hi] = x.T
+
+    spread(piece, n, _block_size(n, K), work=2 * job.work * job.rounds)
+    return _recorded(statistics, costs, spoke)
+
+
 def _numbers(rule: Numbers) -> tuple[float, ...]:
     scale = (rule.levels - 1) / (2 * rule.bound) if rule.levels else 0.0
     half_step = rule.bound / (rule.levels - 1) if rule.levels else 0.0
@@ -229,26 +272,6 @@ def _keys(job: Arrays, seeds: list[int], drawn: bool, salted: bool = True) -> tu
         return (np.zeros((len(seeds), 1), np.uint32),) * 2, (np.zeros((1, 1), np.uint32),) * 2
     keys = item_keys(np.array(seeds, np.uint64)[:, None], job.ids)
     return keys, sender_salts(np.arange(K), np.arange(1, job.rounds + 1)[:, None]) if salted else None
-
-
-_NO_LOSSES = (np.zeros(1, np.uint32),) * 2 + (np.zeros((1, 1), np.uint32),) * 2
-
-
-def _losses(job: Arrays) -> Any:
-    """Hash words per item and per (round, link) that say which messages are lost; none where nothing is."""
-    if not job.loss:
-        return _NO_LOSSES
-    K, salts = job.scores.shape[1], []
-    for t in range(1, job.rounds + 1):
-        ends = job.indptr[(t - 1) % len(job.indptr)]
-        receivers = np.repeat(np.arange(K), np.diff(ends.astype(np.int64)))
-        salts.append(links.salts_of(job.indices[ends[0] : ends[-1]].astype(np.int64), receivers, t))
-    (key0, key1), rounds = links.keys_of(job.loss_seed, job.ids), salts or [_NO_LOSSES[:2]]
-    width = max(len(one) for one, _ in rounds)
-    padded = np.zeros((2, len(rounds), width), np.uint32)
-    for t, words in enumerate(rounds):
-        padded[:, t, : len(words[0])] = words
-    return key0, key1, padded[0], padded[1]
 
 
 def _block_size(n: int, K: int) -> int:
@@ -411,38 +434,56 @@ def _combine(
 @_compiled
 def _combine_lossy(
     sent: Any, following: Any, hold: bool, indptr: Any, indices: Any, weights: Any,
-    loss: float, key0: Any, key1: Any, salt0: Any, salt1: Any,
+    loss: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
 ) -> None:  # fmt: skip
     """Everybody takes the weighted sum of what got through; weights are scaled up where something did not."""
     items = sent.shape[1]
-    share, whole = np.empty(items), np.empty(items)
+    share, whole, hashes = np.empty(items), np.empty(items, np.uint32), np.empty(items, np.uint32)
     first = np.int64(indptr[0])
     arrived = np.empty((np.diff(indptr.astype(np.int64)).max(), items))
     for k in range(sent.shape[0]):
         start, end = np.int64(indptr[k]), np.int64(indptr[k + 1])
-        share[:], whole[:] = 0.0, 1.0
+        share[:], whole[:] = 0.0, np.uint32(1)
         for m in range(start, end):
-            weight, here = weights[m], arrived[m - start]
             if indices[m] == k:
-                for i in range(items):
-                    here[i] = 1.0
-                    share[i] += weight
-                continue
-            a, b = salt0[m - first], salt1[m - first]
-            for i in range(items):
-                word = _lowbias32(np.uint32((key0[i] ^ a) + (key1[i] ^ b)))
-                here[i] = 1.0 if np.float64(word) >= loss else 0.0
-            for i in range(items):
-                share[i] += weight * here[i]
-                whole[i] *= here[i]
+                hashes[:] = np.uint32(0xFFFFFFFF)
+            else:
+                _hash(hashes, key0, key1, salt0[m - first], salt1[m - first])
+            _arrive(hashes, loss, weights[m], arrived[m - start], whole, share)
         result = following[k]
         for i in range(items):
             result[i] = 0.0
-            share[i] = 1.0 if hold and whole[i] > 0.0 else share[i]
+            share[i] = 1.0 if hold and whole[i] == 1 else share[i]
         for m in range(start, end):
-            weight, value, here = weights[m], sent[indices[m]], arrived[m - start]
-            for i in range(items):
-                result[i] += (weight * here[i]) / share[i] * value[i]
+            _add(result, arrived[m - start], share, sent[indices[m]])
+
+
+# Loops of their own, so that each is compiled into vector instructions.
+
+
+@_compiled
+def _hash(hashes: Any, key0: Any, key1: Any, salt0: Any, salt1: Any) -> None:
+    for i in range(hashes.size):
+        hashes[i] = _lowbias32(np.uint32((key0[i] ^ salt0) + (key1[i] ^ salt1)))
+
+
+@_compiled
+def _arrive(hashes: Any, loss: Any, weight: float, here: Any, whole: Any, share: Any) -> None:
+    """The weight where the message arrived, whether all did so far, and the sum of weights so far."""
+    for i in range(hashes.size):
+        hashes[i] = np.uint32(1) if hashes[i] >= loss else np.uint32(0)
+    for i in range(hashes.size):
+        whole[i] = whole[i] & hashes[i]
+    for i in range(hashes.size):
+        got = np.float64(np.int32(hashes[i])) * weight
+        here[i] = got
+        share[i] += got
+
+
+@_compiled
+def _add(result: Any, here: Any, share: Any, value: Any) -> None:
+    for i in range(result.size):
+        result[i] += here[i] / share[i] * value[i]
 
 
 @_compiled
@@ -469,7 +510,6 @@ def _count_errors(x: Any, signs: Any, items: int, errors: Any) -> None:
 def _block(
     lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, audience: Any, rounds: int, hold: bool,
     rule: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
-    loss: float, loss_key0: Any, loss_key1: Any, loss_salt0: Any, loss_salt1: Any,
     keep: bool, statistics: Any, costs: Any, spoke: Any, labels: Any, errors: Any, totals: Any,
     known: int, path: Any, streaks: Any, mistakes: Any,
 ) -> None:  # fmt: skip
@@ -495,9 +535,6 @@ def _block(
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
         block_key0[:items], block_key1[:items] = key0[lo:hi], key1[lo:hi]
-    item_key0, item_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
-    if loss > 0.0:
-        item_key0[:items], item_key1[:items] = loss_key0[lo:hi], loss_key1[lo:hi]
     signs = np.zeros(width)
     if not keep:
         signs[:items] = labels[lo:hi]
@@ -536,13 +573,7 @@ def _block(
                 for i in range(items):
                     for k in range(K):
                         spoke[t - 1, lo + i, k] = fired[k, i] > 0.0
-            if loss > 0.0:
-                _combine_lossy(
-                    sent, following, hold, indptr[network], indices, weights,
-                    loss, item_key0, item_key1, loss_salt0[t - 1], loss_salt1[t - 1],
-                )  # fmt: skip
-                x, following = following, x
-            elif moving:
+            if moving:
                 _combine(0, K, sent, fired, following, hold, indptr[network], indices, weights)
                 if trigger == _LABEL:
                     _settle(0, K, x, following, streak)
@@ -570,7 +601,6 @@ def _configurations(
 ) -> None:  # fmt: skip
     """Configurations lo … hi-1 of a sweep, block by block."""
     shared = known[lo:hi].max()
-    no_keys, no_salts = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
     nothing, no_costs, nobody = np.empty((0, 0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0, 0), np.bool_)
     n, seeds = scores.shape[0], key0.shape[0]
     for first in range(0, n, size):
@@ -581,7 +611,7 @@ def _configurations(
             rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
             _block(
                 first, last, scores, indptr, indices, weights, audience, rounds, hold, rule,
-                key0[c % seeds], key1[c % seeds], salt0, salt1, 0.0, no_keys, no_keys, no_salts, no_salts,
+                key0[c % seeds], key1[c % seeds], salt0, salt1,
                 False, nothing, no_costs, nobody, labels, errors[c], totals[c], known[c], path, streaks, mistakes,
             )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from collegium._util.files import atomic_write
 from collegium._util.progress import track
 from collegium.errors import DataError, InputFileError
-from collegium.lab import figures, monte_carlo, networks, studies
+from collegium.lab import figures, monte_carlo, studies, study_networks
 from collegium.lab import table as tables
 from collegium.lab.backends import Backend
 from collegium.lab.claims import Claim
@@ -21,7 +21,7 @@ from collegium.lab.job import Job
 from collegium.lab.records import Store
 from collegium.lab.studies import find
 from collegium.lab.study import Options, Study
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 
 _PLAN = "plan.json"
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class Laboratory:
             raise InputFileError(f"the record {job.key} is gone: run the study again")
         return self._kept(study, job.key, sorted(record.methods), lambda: study.evaluate(job, record, options))
 
-    def _kept(self, study: Study, name: str, settings: Any, rows: Callable[[], Iterable[Row]]) -> Table:
+    def _kept(self, study: Study, name: str, settings: Any, rows: Callable[[], Iterable[StudyRow]]) -> Table:
         """A table from its file, or made and written; made anew once the settings or the studies' code are others."""
         digest = sha256(json.dumps([settings, _code()], sort_keys=True).encode()).hexdigest()[:12]
         path = self.folder / "parts" / study.name / f"{name}-{digest}.parquet"
@@ -125,7 +125,7 @@ class Laboratory:
                 return tables.read(path)
             except InputFileError:
                 path.unlink()
-        part = tables.to_table(rows())
+        part = tables.to_table(rows(), study.factors)
         if len(part):
             tables.write(part, path)
         return part
@@ -142,7 +142,7 @@ class Laboratory:
 @cache
 def _code() -> str:
     """A fingerprint of the studies and their networks: their constants are for users to change."""
-    sources = [Path(networks.__file__), *sorted(Path(studies.__file__).parent.glob("*.py"))]
+    sources = [Path(study_networks.__file__), *sorted(Path(studies.__file__).parent.glob("*.py"))]
     return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 

@@ -15,11 +15,11 @@ from collegium._util import machine, page
 from collegium.agents.optimisation import ADAM, SGD
 from collegium.fusion import all_methods, coordination_table
 from collegium.fusion.oracle import CentralOracle
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Study, repetitions_of
-from collegium.lab.table import Table
+from collegium.lab.table import Table, means
 
 _CLASSES = {"holds": "holds", "does not hold": "fails", "undecided": "open"}
 _MOST_ROWS = 400
@@ -50,7 +50,7 @@ def _study(study: Study, table: Table) -> str:
     parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(about)}</p>"]
     for name, figure in study.draw(table).items():
         parts.append(f"<h3>{html.escape(name)}</h3>{page.image(plots.to_bytes(figure, 'png', dpi=110), name)}")
-    parts.append(f"<details><summary>numbers</summary>{_numbers(table)}</details>")
+    parts.append(f"<details><summary>numbers</summary>{_numbers(study, table)}</details>")
     parts.append(f"<details><summary>parameters</summary>{page.listed(_parameters(study))}</details>")
     return "".join(parts)
 
@@ -65,18 +65,17 @@ def _parameters(study: Study) -> dict[str, str]:
     return found
 
 
-def _numbers(table: Table) -> str:
+def _numbers(study: Study, table: Table) -> str:
     """Means over repetitions, as many rows as are worth scrolling through."""
     shown = table[table["quantity"] != "pixel"]
-    keys = ["n0", "quantity", "method", "agent", "round", "x"]
-    grouped = shown.groupby(keys, dropna=False, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
+    columns, rows = means(shown, study.factors)
     note = ""
-    if len(grouped) > _MOST_ROWS:
-        whole = grouped[(grouped["agent"] < 0) | (grouped["quantity"] == "relative gain")]
-        note = f"<p>{len(grouped)} rows; {min(len(whole), _MOST_ROWS)} of them here, all in the tables folder.</p>"
-        grouped = whole.iloc[:_MOST_ROWS]
-    rows = ([page.cell(value) for value in row] for row in grouped.itertuples(index=False, name=None))
-    return f"{note}{page.table(grouped.columns, rows)}"
+    if len(rows) > _MOST_ROWS:
+        quantity, agent = columns.index("quantity"), columns.index("agent")
+        whole = [row for row in rows if row[agent] < 0 or row[quantity] == "relative gain"][:_MOST_ROWS]
+        note = f"<p>{len(rows)} rows; {len(whole)} of them here, all in the tables folder.</p>"
+        rows = whole
+    return f"{note}{page.table(columns, ([page.cell(value) for value in row] for row in rows))}"
 
 
 def _claims(claims: Sequence[Claim]) -> str:
@@ -95,15 +94,15 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _methods() -> str:
-    methods = all_methods(networks.cifar(), branch=object(), oracle=CentralOracle(None))
+    methods = all_methods(study_networks.cifar(), branch=object(), oracle=CentralOracle(None))
     rows = coordination_table(methods)
     return page.table(rows[0], ([page.cell(value) for value in row.values()] for row in rows))
 
 
 def _about(lab: Laboratory) -> str:
     facts = {
-        "CIFAR-10 network": repr(networks.cifar()),
-        "ModelNet network": repr(networks.modelnet()),
+        "CIFAR-10 network": repr(study_networks.cifar()),
+        "ModelNet network": repr(study_networks.modelnet()),
         "CIFAR-10 training": repr(ADAM),
         "ModelNet training": repr(SGD),
         "machine": machine.description(),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from collegium.lab.claims import Claim, Finding
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.table import Row, Table
+from collegium.lab.table import NO_FACTORS, Factors, StudyRow, Table
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,18 @@ class Study(ABC):
     title: ClassVar[str]
     figures: ClassVar[str]
     """What it reproduces, in the paper's numbering."""
+    factors: ClassVar[Factors] = NO_FACTORS
+    """What it varies besides N_0, agents and rounds: a column of its table each, by name and type (str, int, float)."""
 
     @abstractmethod
     def jobs(self, options: Options) -> list[Job]:
         """The records it needs; none for a study of the data themselves."""
 
     @abstractmethod
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Numbers from one record."""
 
-    def examine(self, options: Options) -> Iterable[Row]:
+    def examine(self, options: Options) -> Iterable[StudyRow]:
         """Numbers from the data sets themselves, for studies that need no training."""
         return ()
 
@@ -59,6 +61,21 @@ class Study(ABC):
     def claims(self, table: Table) -> list[Claim]:
         """The paper's statements, each with the verdict of these numbers."""
         return []
+
+    def row(
+        self,
+        job: Job | None,
+        quantity: str,
+        value: float,
+        *,
+        method: str = "",
+        agent: int = -1,
+        round: int = -1,
+        **factors: str | int | float,
+    ) -> StudyRow:
+        """A number of this study, found in a job's record (None: in the data themselves) at these levels of factors."""
+        n0, repetition = (0, 0) if job is None else (job.n0, job.repetition)
+        return StudyRow(self.name, n0, repetition, quantity, method, agent, round, float(value), factors)
 
     def _claims(self, said: Iterable[tuple[str, Finding]]) -> list[Claim]:
         return [Claim(self.name, claim, found.verdict, found.evidence) for claim, found in said]
@@ -71,7 +88,7 @@ class DataStudy(Study):
         """None."""
         return []
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Nothing is read from records."""
         return ()
 

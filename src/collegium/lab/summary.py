@@ -15,10 +15,9 @@ from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Options, Study, repetitions_of
-from collegium.lab.table import Table
+from collegium.lab.table import Table, means
 
 _ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
-_KEYS = ["n0", "quantity", "method", "agent", "round", "x"]
 
 
 def write(lab: Laboratory, names: Sequence[str], folder: Path) -> list[Path]:
@@ -40,12 +39,15 @@ def _means(lab: Laboratory, study: Study, folder: Path) -> Path:
     path = folder / f"{study.name}.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_KEYS, "mean", "ci95", "repetitions"])
-        for key, part in table.groupby(_KEYS, dropna=False, sort=False):
-            mean, half = mean_interval(part["value"].to_numpy())
-            cells = ["" if value != value else f"{value:.6g}" for value in (mean, half)]
-            writer.writerow([*("" if value != value else value for value in key), *cells, len(part)])
+        columns, rows = means(table, study.factors)
+        writer.writerow(columns)
+        for row in rows:
+            writer.writerow([_digits(value) if isinstance(value, float) else value for value in row])
     return path
+
+
+def _digits(value: float) -> str:
+    return "" if value != value else f"{value:.6g}"
 
 
 def _figures(lab: Laboratory, study: Study, folder: Path) -> list[Path]:

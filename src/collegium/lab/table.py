@@ -1,19 +1,25 @@
-"""Results as one tidy table: a row per number, and nothing but these columns."""
+"""Results as one tidy table: a row per number, the columns all studies share, and one for each factor of the study."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from collegium._util.files import atomic_write
-from collegium.errors import BackendError, InputFileError
+from collegium._util.measures import mean_interval
+from collegium.errors import BackendError, DataError, InputFileError
 
 Table = Any
-"""A pandas table with the columns of `Row`."""
+"""A pandas table with the columns of `StudyRow`, and one for each factor of the study."""
+Factors = Mapping[str, type]
+"""What a study varies besides N_0, agents and rounds: the names of its columns, each with str, int or float."""
+NO_FACTORS: Mapping[str, Any] = MappingProxyType({})
+_DTYPES = {str: "string", int: "Int64", float: "float64"}
 
 
-class Row(NamedTuple):
+class StudyRow(NamedTuple):
     """One number of a study."""
 
     study: str
@@ -22,14 +28,18 @@ class Row(NamedTuple):
     quantity: str
     """What the number is: error, mean of a class, correlation …"""
     method: str
-    """Who decided, or under which setting."""
+    """Who decided; empty where nobody did."""
     agent: int
     """-1 where it is no single agent's."""
     round: int
     """-1 where it is of no round."""
     value: float
-    x: float = float("nan")
-    """The setting that is varied, where there is one besides N_0 and rounds."""
+    factors: Mapping[str, str | int | float] = NO_FACTORS
+    """The levels of the study's factors it was found at; those it leaves out have no meaning for this number."""
+
+
+COLUMNS = StudyRow._fields[:-1]
+"""Those all studies share."""
 
 
 def load_pandas() -> Any:
@@ -42,10 +52,58 @@ def load_pandas() -> Any:
     return pandas
 
 
-def to_table(rows: Iterable[Row]) -> Table:
-    """Rows as a table, in the order given."""
+def to_table(rows: Iterable[StudyRow], factors: Factors = NO_FACTORS) -> Table:
+    """Rows as a table, in the order given, with a column for each factor."""
     pandas = load_pandas()
-    return pandas.DataFrame(list(rows), columns=list(Row._fields))
+    _check_factors(factors)
+    rows = list(rows)
+    for row in rows:
+        for name in row.factors.keys() - factors.keys():
+            raise DataError(
+                f"a row of {row.study} has the factor {name!r}: add its name and type to the study's factors"
+            )
+    table = pandas.DataFrame([row[: len(COLUMNS)] for row in rows], columns=list(COLUMNS))
+    for name, kind in factors.items():
+        levels = [row.factors.get(name) for row in rows]
+        try:
+            table[name] = pandas.array(levels, dtype=_DTYPES[kind])
+        except (ValueError, TypeError) as problem:
+            raise DataError(f"the factor {name!r} is declared as {kind.__name__}: {problem}") from None
+    return table
+
+
+def _check_factors(factors: Factors) -> None:
+    for name, kind in factors.items():
+        if name in COLUMNS:
+            raise DataError(f"a factor cannot be called {name!r}: all studies have a column of that name")
+        if kind not in _DTYPES:
+            raise DataError(f"the factor {name!r} must be declared as str, int or float; got {kind!r}")
+
+
+def values(table: Table, **levels: str | int | float) -> Any:
+    """The value of every repetition at these levels of columns (the mean, where several rows have them).
+
+    It raises KeyError where there is none: then the table is of other settings than the one who asks.
+    """
+    for name, level in levels.items():
+        table = table[table[name] == level]
+    if not len(table):
+        raise KeyError(", ".join(f"{name} {level}" for name, level in levels.items()))
+    return table.groupby("repetition")["value"].mean()
+
+
+def means(table: Table, factors: Factors) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of a smaller table, over repetitions: mean, half of its 95 % interval, how many there are.
+
+    A factor that means nothing for any row has no column; where it means nothing for one row, that has NaN.
+    """
+    isna = load_pandas().isna
+    keys = ["n0", "quantity", "method", "agent", "round", *(name for name in factors if table[name].notna().any())]
+    rows = []
+    for key, part in table.groupby(keys, dropna=False, sort=False):
+        levels = (float("nan") if isna(level) else level for level in key)
+        rows.append((*levels, *mean_interval(part["value"].to_numpy()), len(part)))
+    return [*keys, "mean", "ci95", "repetitions"], rows
 
 
 def write(table: Table, path: Path) -> None:

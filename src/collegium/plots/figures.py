@@ -14,7 +14,7 @@ from collegium.policy import Policy
 from collegium.topology.deterministic import circle
 
 if TYPE_CHECKING:
-    from collegium.fusion import Row
+    from collegium.fusion import ComparisonRow
     from collegium.planner import Answer
     from collegium.theory.certificate import Certificate
 
@@ -137,7 +137,7 @@ def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title
     return figure
 
 
-def comparison_figure(rows: "Sequence[Row]", together: Collection[str], title: str) -> Any:
+def comparison_figure(rows: "Sequence[ComparisonRow]", together: Collection[str], title: str) -> Any:
     """A bar per method with its error and 95 % interval, the first at the top.
 
     Colours tell our own method, those trained apart, and those named in `together`, whose agents meet in training.

@@ -74,9 +74,9 @@ def leave_out(gone: Mask, inbox: Inbox, known: Mask, scaled: Mask | None = None)
     for share in shares:
         total += share
     alone = total == 0
+    shares /= np.where(alone | ~scaled, 1.0, total)
     if not alone.any():
-        weights = shares / total
-        return inbox._replace(weights=weights if scaled.all() else np.where(scaled, weights, inbox.weights))
-    weights = np.where(alone | ~scaled, inbox.weights, shares / np.where(alone, 1.0, total))
+        return inbox._replace(weights=shares)
+    weights = np.where(alone, inbox.weights, shares)
     values = np.where((alone & ~known)[:, :, None], inbox.own, inbox.values)
     return inbox._replace(values=values, weights=weights)

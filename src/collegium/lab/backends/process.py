@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from collegium._util.arguments import whole_number
+from collegium._util.processes import follow_parent
 from collegium.errors import BackendError
 from collegium.lab.backends.base import Backend, J, R
 
@@ -43,7 +42,7 @@ class Process(Backend):
     def _pass(self, function: Callable[[J], R], jobs: Sequence[J]) -> Iterator[tuple[J, R]]:
         waiting = list(jobs)
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(self.workers, max(len(jobs), 1)), context, initializer=_follow_parent) as pool:
+        with ProcessPoolExecutor(min(self.workers, max(len(jobs), 1)), context, initializer=follow_parent) as pool:
             running: dict[Future[R], J] = {}
             try:
                 while waiting or running:
@@ -56,16 +55,3 @@ class Process(Backend):
             finally:
                 for future in running:
                     future.cancel()
-
-
-def _follow_parent() -> None:
-    """A worker whose laboratory was killed ends too, or it would wait for ever with the data sets in memory."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from collegium.lab.claims import Claim, exactly
 from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import load
 from collegium.lab.study import DataStudy, Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table
 from collegium.plots import panels
 
 SIDE = 3
@@ -26,16 +26,18 @@ class CifarCmi(DataStudy):
     name = "cifar-cmi"
     title = "Conditional mutual information between CIFAR-10 patches"
     figures = "Fig. 3"
+    factors: ClassVar[Factors] = {"other": int, "dimensions": int, "neighbours": int}
 
-    def examine(self, options: Options) -> Iterable[Row]:
-        """Every pair of patches; `agent` is the first, `x` the second, and the method says how it was estimated."""
+    def examine(self, options: Options) -> Iterable[StudyRow]:
+        """Every pair of patches, `agent` and `other`, and the settings of the estimator."""
         train, _ = load("cifar10", options.root)
         if options.quick:
             train = train.take(np.arange(0, len(train), max(len(train) // 600, 1)))
         found = conditional_mutual_information(train.views, train.y, options.dimensions, options.neighbours)
-        how = f"{options.dimensions} dimensions, k = {options.neighbours}"
+        how: dict[str, Any] = {"dimensions": options.dimensions, "neighbours": options.neighbours}
         for a, b in combinations(range(train.size), 2):
-            yield Row(self.name, len(train), 0, "mutual information", how, a, -1, float(found[a, b]), b)
+            row = self.row(None, "mutual information", found[a, b], agent=a, other=b, **how)
+            yield row._replace(n0=len(train))
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The matrix, stars at adjacent patches and boxes at each row's largest; and means by group."""
@@ -85,7 +87,7 @@ class CifarCmi(DataStudy):
 def _matrix(table: Table) -> Any:
     matrix = np.full((9, 9), np.nan)
     for row in table.itertuples():
-        matrix[row.agent, int(row.x)] = matrix[int(row.x), row.agent] = row.value
+        matrix[row.agent, row.other] = matrix[row.other, row.agent] = row.value
     return matrix
 
 

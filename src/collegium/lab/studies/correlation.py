@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from collegium import corruption
 from collegium._util import randomness
 from collegium.diagnostics import mean_correlation
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of, below, within
 from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.plots import panels
 
 ROUNDS = 20
@@ -33,16 +33,17 @@ class Correlation(FullModelNet):
     name = "modelnet-correlation"
     title = "Correlation stress test"
     figures = "Fig. 9, 17"
+    factors: ClassVar[Factors] = {"amplitude": float, "strength": float}
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
-        """Correlations, errors alone and together, for every amplitude and strength; `x` is r."""
-        s, over = record.scores, networks.of("modelnet")
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
+        """Correlations, errors alone and together, for every amplitude and strength; clean is amplitude 0."""
+        s, over = record.scores, study_networks.of("modelnet")
         c, y = s.statistics("test"), s.y_test
         weights = over.power(ROUNDS)
         seed = randomness.child(options.seed, job.repetition)
         unit = corruption.scale(c)
 
-        def rows(method: str, x: Any, r: float) -> Iterable[Row]:
+        def rows(x: Any, **levels: Any) -> Iterable[StudyRow]:
             alone = float((~(x * y[:, None] > 0)).mean())
             together = float((~((x @ weights) * y[:, None] > 0)).mean())
             numbers = {
@@ -56,27 +57,27 @@ class Correlation(FullModelNet):
                 ),
             }
             for quantity, (t, value) in numbers.items():
-                yield Row(self.name, job.n0, job.repetition, quantity, method, -1, t, value, r)
+                yield self.row(job, quantity, value, method="Ours", round=t, **levels)
 
-        yield from rows("clean", c, float("nan"))
+        yield from rows(c, amplitude=0.0)
         for amplitude in AMPLITUDES:
             for r in STRENGTHS:
-                yield from rows(f"σ = {amplitude:g}", corruption.common_mode(c, r, amplitude * unit, seed), r)
+                x = corruption.common_mode(c, r, amplitude * unit, seed)
+                yield from rows(x, amplitude=amplitude, strength=r)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """Correlations and gain side by side; errors in a figure of their own."""
         figure, (left, right) = panels(2)
         overlay, (axes,) = panels(1, width=6.5, height=4.5)
         for i, amplitude in enumerate(AMPLITUDES):
-            part = table[table["method"] == f"σ = {amplitude:g}"]
-            by = dict(list(part.groupby("quantity")))
-            label = f"σ = {amplitude:g}"
-            curve(left, by["correlation"], "x", f"{label}, all items", i)
-            curve(left, by["correlation given the class"], "x", f"{label}, given the class", i, linestyle="--")
-            curve(right, by["gain"], "x", label, i, 100)
-            curve(axes, by["error alone"], "x", f"{label}, alone", i, 100, linestyle="--")
-            curve(axes, by["error together"], "x", f"{label}, after {ROUNDS} rounds", i, 100)
-        clean = table[table["method"] == "clean"].groupby("quantity")["value"].mean()
+            by = dict(list(table[table["amplitude"] == amplitude].groupby("quantity")))
+            label = _name(amplitude)
+            curve(left, by["correlation"], "strength", f"{label}, all items", i)
+            curve(left, by["correlation given the class"], "strength", f"{label}, given the class", i, linestyle="--")
+            curve(right, by["gain"], "strength", label, i, 100)
+            curve(axes, by["error alone"], "strength", f"{label}, alone", i, 100, linestyle="--")
+            curve(axes, by["error together"], "strength", f"{label}, after {ROUNDS} rounds", i, 100)
+        clean = table[table["amplitude"] == 0].groupby("quantity")["value"].mean()
         for quantity, dashes in (("error alone", "--"), ("error together", "-")):
             axes.axhline(
                 100 * clean[quantity], color="black", linestyle=dashes, linewidth=0.8, label=f"clean, {quantity[6:]}"
@@ -88,27 +89,32 @@ class Correlation(FullModelNet):
 
     def claims(self, table: Table) -> list[Claim]:
         """Correlation rises, gain falls, the error alone stays, and some gain is left."""
-        wide = table[table["method"] != "clean"].pivot_table(
-            index="repetition", columns=["quantity", "method", "x"], values="value"
-        )
-        names = [f"σ = {amplitude:g}" for amplitude in AMPLITUDES]
-        first, last = STRENGTHS[0], STRENGTHS[-1]
 
-        def change(quantity: str, name: str) -> Any:
-            return wide[quantity][name][last] - wide[quantity][name][first]
+        def at(quantity: str, amplitude: float, strength: float) -> Any:
+            return values(table, quantity=quantity, amplitude=amplitude, strength=strength)
+
+        def change(quantity: str, amplitude: float) -> Any:
+            return at(quantity, amplitude, STRENGTHS[-1]) - at(quantity, amplitude, STRENGTHS[0])
 
         rises = [
-            (f"{name}, {quantity}", above(change(quantity, name)))
-            for name in names
+            (f"{_name(amplitude)}, {quantity}", above(change(quantity, amplitude)))
+            for amplitude in AMPLITUDES
             for quantity in ("correlation", "correlation given the class")
         ]
         said = [
             ("both correlations rise with the common part", all_of(rises)),
-            ("the gain falls with it at every amplitude", all_of([(n, below(change("gain", n))) for n in names])),
+            (
+                "the gain falls with it at every amplitude",
+                all_of([(_name(a), below(change("gain", a))) for a in AMPLITUDES]),
+            ),
             (
                 "the error alone stays (within two points)",
-                all_of([(n, within(change("error alone", n), 0.02)) for n in names]),
+                all_of([(_name(a), within(change("error alone", a), 0.02)) for a in AMPLITUDES]),
             ),
-            ("some gain is left at r = 1", all_of([(n, above(wide["gain"][n][1.0])) for n in names])),
+            ("some gain is left at r = 1", all_of([(_name(a), above(at("gain", a, 1.0))) for a in AMPLITUDES])),
         ]
         return self._claims(said)
+
+
+def _name(amplitude: float) -> str:
+    return f"σ = {amplitude:g}"

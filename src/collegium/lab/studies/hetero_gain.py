@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
@@ -27,6 +27,7 @@ class HeteroGain(Study):
     name = "cifar-hetero-gain"
     title = "Collaboration gain of three model families at nine places"
     figures = "Fig. 4"
+    factors: ClassVar[Factors] = {"family": str, "layout": str}
 
     def jobs(self, options: Options) -> list[Job]:
         """Every layout and repetition, at one size."""
@@ -37,18 +38,19 @@ class HeteroGain(Study):
             for r in range(repetitions(options, 5))
         ]
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """100 (P_0 - P_15) / P_0 for every agent."""
         s = record.scores
-        errors = collaborate(s.statistics("test"), networks.of("cifar10"), ROUND).errors(s.y_test)
-        for k, family in enumerate(job.layout):
+        errors = collaborate(s.statistics("test"), study_networks.of("cifar10"), ROUND).errors(s.y_test)
+        for k, letter in enumerate(job.layout):
             gain = 100 * (errors[0, k] - errors[ROUND, k]) / max(errors[0, k], SAFE)
-            yield Row(self.name, job.n0, job.repetition, "relative gain", NAMES[family], k, ROUND, float(gain))
+            levels = {"family": NAMES[letter], "layout": job.layout}
+            yield self.row(job, "relative gain", gain, method="Ours", agent=k, round=ROUND, **levels)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A 3×3 map per family."""
         figure, all_axes = panels(3, width=3.6, height=3.4)
-        means = table.groupby(["method", "agent"])["value"].mean()
+        means = table.groupby(["family", "agent"])["value"].mean()
         low, high = min(0.0, float(means.min())), float(means.max())
         for axes, family in zip(all_axes, NAMES.values(), strict=True):
             grid = means[family].to_numpy().reshape(3, 3)
@@ -65,14 +67,14 @@ class HeteroGain(Study):
     def claims(self, table: Table) -> list[Claim]:
         """Collaboration helps everybody everywhere."""
         by_family = [
-            (family, above(part.groupby("repetition")["value"].mean())) for family, part in table.groupby("method")
+            (family, above(part.groupby("repetition")["value"].mean())) for family, part in table.groupby("family")
         ]
         cells = [
             (f"{family} at {place}", above(part["value"]))
-            for (family, place), part in table.groupby(["method", "agent"])
+            for (family, place), part in table.groupby(["family", "agent"])
         ]
         sure = sum(found.verdict == "holds" for _, found in cells)
-        means = table.groupby(["method", "agent"])["value"].mean()
+        means = table.groupby(["family", "agent"])["value"].mean()
         numbers = f"{sure} of {len(cells)} surely; mean gains from {means.min():.2f} to {means.max():.2f} %"
         said = [
             ("collaboration helps all three families", all_of(by_family)),

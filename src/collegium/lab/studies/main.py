@@ -9,13 +9,13 @@ import numpy as np
 
 from collegium import fusion
 from collegium._util.measures import wrong
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish, log_sizes, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
@@ -38,6 +38,7 @@ class MainStudy(Study):
     """At the largest size, where other studies read the same records; the methods that train on views take part in
     the first `reps` of them."""
     calibrate: ClassVar[bool] = False
+    factors: ClassVar[Factors] = {"label": int}
 
     def jobs(self, options: Options) -> list[Job]:
         """Every size and repetition."""
@@ -51,37 +52,33 @@ class MainStudy(Study):
                 wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs))
         return wanted
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Class means, errors of all methods after enough rounds, errors of every agent after every round."""
-        s, over = record.scores, networks.of(self.dataset)
-
-        def row(quantity: str, method: str, value: float, agent: int = -1, round: int = -1) -> Row:
-            return Row(self.name, job.n0, job.repetition, quantity, method, agent, round, float(value))
-
+        s, over = record.scores, study_networks.of(self.dataset)
         c = s.statistics("test", calibrate=self.calibrate)
         aggregate = c @ over.perron
-        for sign, name in ((1, "class +1"), (-1, "class -1")):
-            yield row("mean statistic", name, aggregate[s.y_test == sign].mean())
+        for label in (1, -1):
+            yield self.row(job, "mean statistic", aggregate[s.y_test == label].mean(), method="Ours", label=label)
         for method in fusion.all_methods(over, ENOUGH, calibrate=self.calibrate):
             if method.name == "AdaBoost":
                 continue  # fitted anew where the methods that train on views take part, below
-            yield row("error", method.name, method.fit(s).decide(s.test).error(s.y_test))
+            yield self.row(job, "error", method.fit(s).decide(s.test).error(s.y_test), method=method.name)
         for name, result in record.methods.items():
             if name != "VFL-JT" or not self.calibrate:  # its scores and its head are one: nothing to calibrate
-                yield row("error", name, wrong(result.statistic, s.y_test).mean())
+                yield self.row(job, "error", wrong(result.statistic, s.y_test).mean(), method=name)
         errors = collaborate(c, over, SHOWN).errors(s.y_test)
         for t, by_agent in enumerate(errors):
             for k, value in enumerate(by_agent):
-                yield row("error by round", "Ours", value, k, t)
+                yield self.row(job, "error by round", value, method="Ours", agent=k, round=t)
         for k, T in enumerate(s.temperature):
-            yield row("temperature", "", T, k)
+            yield self.row(job, "temperature", T, agent=k)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The three panels of the paper's figure."""
         figure, (left, middle, right) = panels(3)
         means = table[table["quantity"] == "mean statistic"]
-        for i, (name, part) in enumerate(means.groupby("method")):
-            curve(left, part, "n0", str(name), i)
+        for i, label in enumerate((1, -1)):
+            curve(left, means[means["label"] == label], "n0", f"class {label:+}", i)
         left.axhline(0, color="black", linewidth=0.6)
         errors = table[table["quantity"] == "error"]
         # VFL-JT last: where it takes no part, the others keep their colours.
@@ -110,13 +107,13 @@ class MainStudy(Study):
             index=["n0", "repetition"], columns="method", values="value"
         )
         means = table[table["quantity"] == "mean statistic"].pivot_table(
-            index=["n0", "repetition"], columns="method", values="value"
+            index=["n0", "repetition"], columns="label", values="value"
         )
         found = sorted(table["n0"].unique())
         said: list[tuple[str, Finding]] = []
         if len(found) > 1:
-            said.append(("the mean statistic of class +1 rises with N_0", above(slopes(means["class +1"]))))
-            said.append(("the mean statistic of class -1 falls with N_0", below(slopes(means["class -1"]))))
+            said.append(("the mean statistic of class +1 rises with N_0", above(slopes(means[1]))))
+            said.append(("the mean statistic of class -1 falls with N_0", below(slopes(means[-1]))))
             said.append(("the error of ours falls with N_0", below(slopes(errors["Ours"]))))
         better = [
             (f"N_0 = {n0}", below((part["Ours"] - part["Non-cooperative"]).dropna()))

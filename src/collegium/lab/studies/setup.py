@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from collegium.data import Dataset, patches
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.job import load
 from collegium.lab.study import DataStudy, Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table
 from collegium.plots import network_figure, panels
 
 SHOWN = 6
@@ -20,28 +20,28 @@ SHOWN = 6
 
 class _Setup(DataStudy):
     dataset: ClassVar[str]
+    factors: ClassVar[Factors] = {"sender": int, "item": int, "row": int, "column": int, "channel": int}
 
-    def examine(self, options: Options) -> Iterable[Row]:
+    def examine(self, options: Options) -> Iterable[StudyRow]:
         """The network's links and weights, and the pixels of the items that are shown."""
-        over = networks.of(self.dataset)
+        over = study_networks.of(self.dataset)
         for l, k, weight in zip(over.graph.indices, over.graph.hearers, over.weights, strict=True):
-            yield Row(self.name, 0, 0, "weight", "", int(k), -1, float(weight), int(l))
+            yield self.row(None, "weight", weight, agent=int(k), sender=int(l))
         train, _ = load(self.dataset, options.root)
         for item in _chosen(train):
             for k, view in enumerate(train.views):
                 yield from self._pixels(view[item], item, k)
 
-    def _pixels(self, view: Any, item: int, k: int) -> Iterable[Row]:
+    def _pixels(self, view: Any, item: int, k: int) -> Iterable[StudyRow]:
         small = np.asarray(view)
         step = max(small.shape[0] // 56, 1)
-        small = small[::step, ::step]
-        shape = "x".join(map(str, small.shape))
-        for place, value in enumerate(small.ravel()):
-            yield Row(self.name, 0, item, "pixel", shape, k, -1, float(value), place)
+        small = np.atleast_3d(small[::step, ::step])
+        for (row, column, channel), value in np.ndenumerate(small):
+            yield self.row(None, "pixel", value, agent=k, item=item, row=row, column=column, channel=channel)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The network, and a row of views per agent."""
-        over = networks.of(self.dataset)
+        over = study_networks.of(self.dataset)
         title = f"{over.links} directed links, self-loops not drawn"
         return {f"{self.name}-network": network_figure(over, title), f"{self.name}-local": _mosaic(_images(table))}
 
@@ -89,9 +89,11 @@ def _images(table: Table) -> dict[int, dict[int, Any]]:
     """Pictures by item and agent, from the table's pixels."""
     pixels = table[table["quantity"] == "pixel"]
     found: dict[int, dict[int, Any]] = {}
-    for (item, agent, shape), part in pixels.groupby(["repetition", "agent", "method"]):
-        values = part.sort_values("x")["value"].to_numpy()
-        found.setdefault(int(item), {})[int(agent)] = values.reshape([int(side) for side in shape.split("x")])
+    for (item, agent), part in pixels.groupby(["item", "agent"]):
+        places = part[["row", "column", "channel"]].to_numpy(np.int64)
+        picture = np.empty(places.max(axis=0) + 1)
+        picture[tuple(places.T)] = part["value"]
+        found.setdefault(int(item), {})[int(agent)] = picture
     return found
 
 

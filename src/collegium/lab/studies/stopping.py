@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.topology import FullModelNet
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import Factors, StudyRow, Table
 from collegium.network import sweep
 from collegium.plots import panels
-from collegium.protocol import DeltaTrigger, LabelStability, Rule
+from collegium.protocol import DeltaTrigger, LabelStability
 
 BUDGETS = (2, 5, 10, 20)
 THRESHOLDS = np.r_[0.0, np.geomspace(1e-3, 10, 99)]
@@ -25,6 +25,7 @@ THRESHOLDS = np.r_[0.0, np.geomspace(1e-3, 10, 99)]
 PATIENCES = (1, 2, 3, 4, 5)
 CONFIDENCES = np.r_[0.0, np.geomspace(1e-2, 10, 39)]
 """Of label stability, in the same units."""
+TRIGGER, STABILITY = "Δ-trigger", "label stability"
 LOW = 2
 """Little is sent if it is no more than so many full rounds would send, whatever the budget."""
 
@@ -35,30 +36,33 @@ class Stopping(FullModelNet):
     name = "stopping"
     title = "Adaptive stopping: error against transmissions"
     figures = "Fig. 11"
+    factors: ClassVar[Factors] = {"family": str, "threshold": float, "patience": int, "confidence": float}
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
-        """Error and transmissions of every rule at every budget; `x` numbers the rule of its family."""
-        s, over = record.scores, networks.of("modelnet")
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
+        """Error and transmissions of every rule at every budget."""
+        s, over = record.scores, study_networks.of("modelnet")
         c = s.statistics("test")
         unit = float(np.median(c.std(axis=0)))
-        families: dict[str, list[Rule]] = {
-            "Δ-trigger": [DeltaTrigger(unit * threshold) for threshold in THRESHOLDS],
-            "label stability": [LabelStability(L, unit * conf) for L in PATIENCES for conf in CONFIDENCES],
-        }
-        for family, rules in families.items():
-            found = sweep(c, over, rules, s.y_test, max(BUDGETS))
+        triggers = [({"family": TRIGGER, "threshold": one}, DeltaTrigger(unit * one)) for one in THRESHOLDS]
+        stable = [
+            ({"family": STABILITY, "patience": L, "confidence": one}, LabelStability(L, unit * one))
+            for L in PATIENCES
+            for one in CONFIDENCES
+        ]
+        for rules in (triggers, stable):
+            found = sweep(c, over, [rule for _, rule in rules], s.y_test, max(BUDGETS))
             for t in BUDGETS:
-                for i in range(len(rules)):
-                    common = self.name, job.n0, job.repetition
-                    yield Row(*common, "error", family, -1, t, float(found.errors[i, 0, t].mean()), i)
-                    yield Row(*common, "transmissions", family, -1, t, float(found.transmissions[i, 0, t]), i)
+                for i, (levels, _) in enumerate(rules):
+                    yield self.row(job, "error", found.errors[i, 0, t].mean(), method="Ours", round=t, **levels)
+                    sent = found.transmissions[i, 0, t]
+                    yield self.row(job, "transmissions", sent, method="Ours", round=t, **levels)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A panel per budget: Pareto points of both families, the best of each starred."""
         figure, all_axes = panels(len(BUDGETS), rows=2)
         points = _points(table)
         for axes, t in zip(all_axes, BUDGETS, strict=True):
-            for i, (family, part) in enumerate(points[points["round"] == t].groupby("method")):
+            for i, (family, part) in enumerate(points[points["round"] == t].groupby("family")):
                 front = pareto(part["transmissions"].to_numpy(), part["error"].to_numpy())
                 chosen = part.iloc[front]
                 axes.plot(
@@ -67,20 +71,18 @@ class Stopping(FullModelNet):
                 )  # fmt: skip
                 best = chosen.iloc[-1]
                 axes.plot(best["transmissions"], 100 * best["error"], "*", color=COLOURS[i], markersize=13)
-            full = t * networks.of("modelnet").links
+            full = t * study_networks.of("modelnet").links
             axes.axvline(full, color="#7F7F7F", linestyle=":", linewidth=0.8)
             finish(axes, "transmissions per item", "error (%)", f"at most {t} rounds (full: {full:,})")
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:
         """Which family is better where little is sent, and whether communication can end early."""
-        links = networks.of("modelnet").links
+        links = study_networks.of("modelnet").links
         parts = []
         for budget in BUDGETS[1:]:
             of = table[table["round"] == budget]
-            trigger, stability = (
-                chosen(of[of["method"] == name], LOW * links)[0] for name in ("Δ-trigger", "label stability")
-            )
+            trigger, stability = (chosen(of[of["family"] == family], LOW * links)[0] for family in (TRIGGER, STABILITY))
             parts.append((f"at most {budget} rounds", above(trigger - stability)))
         t = max(BUDGETS)
         early = 1 - chosen(table[table["round"] == t])[1] / (t * links)
@@ -96,8 +98,9 @@ def chosen(table: Table, limit: float = np.inf) -> tuple[Any, Any]:
 
     Chosen in the repetition itself, a family with more rules would look better for that alone.
     """
+    numbered = _number_rules(table)
     error, cost = (
-        table[table["quantity"] == name].pivot_table(index="repetition", columns=["method", "x"], values="value")
+        numbered[numbered["quantity"] == name].pivot_table(index="repetition", columns="rule", values="value")
         for name in ("error", "transmissions")
     )
     if len(error) < 2:
@@ -118,5 +121,10 @@ def pareto(cost: Any, error: Any) -> list[int]:
 
 def _points(table: Table) -> Table:
     """Means over repetitions, error and transmissions side by side."""
-    wide = table.pivot_table(index=["method", "round", "x"], columns="quantity", values="value")
+    wide = _number_rules(table).pivot_table(index=["family", "round", "rule"], columns="quantity", values="value")
     return wide.reset_index()
+
+
+def _number_rules(table: Table) -> Table:
+    """A column `rule` that is the same for the same settings: a pivot leaves out those that have none of a kind."""
+    return table.assign(rule=table.groupby(list(Stopping.factors), dropna=False).ngroup())

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from collegium import fusion
-from collegium.lab import networks
+from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, below
 from collegium.lab.figures import curve, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import ENOUGH, CifarMain, MainStudy, ModelNetMain, slopes
 from collegium.lab.study import Options
-from collegium.lab.table import Row, Table
+from collegium.lab.table import StudyRow, Table
 from collegium.plots import panels
 
 UNCALIBRATED = "Ours (no temperatures)"
@@ -35,21 +35,21 @@ class _Calibrated(MainStudy):
         finish(axes, "$N_0$", "temperature", "fitted temperatures")
         return super().draw(table) | {f"{self.name}-diagnostics": figure}
 
-    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[Row]:
+    def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """The main numbers with temperatures, and the margin and the error of ours without, to compare with."""
         yield from super().evaluate(job, record, options)
-        s, over = record.scores, networks.of(self.dataset)
+        s, over = record.scores, study_networks.of(self.dataset)
         limit = s.statistics("test") @ over.perron
         margin = limit[s.y_test == 1].mean() - limit[s.y_test == -1].mean()
         alone = fusion.Ours(over, ENOUGH).fit(s).decide(s.test).error(s.y_test)
         for quantity, value in (("margin", margin), ("error", alone)):
-            yield Row(self.name, job.n0, job.repetition, quantity, UNCALIBRATED, -1, -1, float(value))
+            yield self.row(job, quantity, value, method=UNCALIBRATED)
 
     def claims(self, table: Table) -> list[Claim]:
         """Temperatures, and what they change, beside what is claimed of the panels."""
         keys = ["n0", "repetition"]
         T = table[table["quantity"] == "temperature"].groupby(keys)["value"]
-        mean = table[table["quantity"] == "mean statistic"].pivot_table(index=keys, columns="method", values="value")
+        mean = table[table["quantity"] == "mean statistic"].pivot_table(index=keys, columns="label", values="value")
         before = table[table["quantity"] == "margin"].set_index(keys)["value"]
         errors = table[table["quantity"] == "error"].pivot_table(index=keys, columns="method", values="value")
         said = [
@@ -58,7 +58,7 @@ class _Calibrated(MainStudy):
             ("their spread over agents shrinks with N_0", below(slopes(T.std()))),
             (
                 "they widen the margin on average over N_0",
-                above(_over_sizes(mean["class +1"] - mean["class -1"] - before)),
+                above(_over_sizes(mean[1] - mean[-1] - before)),
             ),
             (
                 "they lower the error of ours on average over N_0",

@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.func import functional_call  # noqa: E402
 
 from collegium.agents import MicroCNN, PatchCNN, PixelLogistic, SmallResNet  # noqa: E402
-from collegium.agents.networks import (  # noqa: E402
+from collegium.agents.torch_networks import (  # noqa: E402
     ImageNetwork,
     MicroNetwork,
     PatchNetwork,
