@@ -2,6 +2,8 @@
 
 A page is one program: its ```python and ```console blocks run in their order, in a folder of their own that has
 `scores.csv` and `labels.csv`. A block is left out only if the comment before it says why: `<!-- not run: … -->`.
+A block whose first line is a file's name, `# my_rules.py`, is written as that file and then imported; a package's
+`# pyproject.toml` is noted as installed, as pip would, with the page's folder as its place.
 """
 
 import csv
@@ -11,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -21,20 +24,43 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-BLOCK = re.compile(r"(?:<!-- (not run: [^\n]+) -->\n)?^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(?:<!-- (not run: [^\n]+) -->\n)?^```(python|console|toml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
 HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 """The hosts that pages about several hosts speak of."""
 
 
 def program(text: str) -> str:
     """The blocks of a page as one Python program."""
-    lines = ["import subprocess"]
+    lines = ["import importlib, pathlib, subprocess"]
     for left_out, kind, code in BLOCK.findall(text):
         if left_out:
             continue
-        shell = f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)"
-        lines.append(code if kind == "python" else shell)
+        file = FILE.match(code)
+        for name, content in ({} if file is None else {file[1]: code} | installed(file[1], code)).items():
+            lines.append(f"pathlib.Path({name!r}).parent.mkdir(exist_ok=True)")
+            lines.append(f"pathlib.Path({name!r}).write_text({content!r})")
+        if kind == "console":
+            lines.append(f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)")
+        elif kind == "python" and file is None:
+            lines.append(code)
+        elif kind == "python":
+            lines.append(f"importlib.invalidate_caches()\nfrom {Path(file[1]).stem} import *")
     return "\n".join(lines)
+
+
+def installed(name: str, content: str) -> dict[str, str]:
+    """The files that pip writes beside the modules of a package for its entry points, if this is a pyproject.toml."""
+    if name != "pyproject.toml":
+        return {}
+    project = tomllib.loads(content)["project"]
+    points = [
+        f"[{group}]\n" + "".join(f"{point} = {where}\n" for point, where in named.items())
+        for group, named in project["entry-points"].items()
+    ]
+    info = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    return {f"{info}/METADATA": about, f"{info}/entry_points.txt": "\n".join(points)}
 
 
 def apart() -> list[str]:
@@ -51,7 +77,8 @@ def apart() -> list[str]:
 
 def assert_runs(script: Path, folder: Path, before: tuple[str, ...] | list[str] = ()) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "COLLEGIUM_DATA": str(folder / "no-data")}
+    modules = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PATH": path, "PYTHONPATH": modules, "COLLEGIUM_DATA": str(folder / "no-data")}
     command = [*before, sys.executable, str(script)]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -76,7 +103,7 @@ def test_blocks_run(page, tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_of_a_kind_that_is_known(page):
     kinds = re.findall(r"^```(\S*)", page.read_text(), re.MULTILINE)
-    assert set(kinds[::2]) <= {"python", "console", "ini", "toml", "yaml", "text"}  # the last four are not programs
+    assert set(kinds[::2]) <= {"python", "console", "ini", "toml", "yaml", "text"}  # the last four are no programs
     assert set(kinds[1::2]) <= {""}
 
 

@@ -183,7 +183,7 @@ def test_the_dashboard_offers_and_runs_it(installed):
         about = dashboard.ask("GET", "/api/about")[2]
         answer = dashboard.what_if("7", rule="stubborn:0.25")
         chosen = dashboard.what_if("7", rule="stubborn", rounds=3)
-        status, _, refusal = dashboard.ask("POST", "/api/what-if", {"item": "7", "wishes": {"rule": "stubborn:2"}})
+        status, _, refusal = dashboard.ask("POST", "/api/what-if", {"item": "7", "changes": {"rule": "stubborn:2"}})
     assert "stubborn" in about["rules"]
     assert answer["rule"] == "stubborn:0.25"
     np.testing.assert_array_equal(

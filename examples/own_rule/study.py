@@ -4,7 +4,7 @@ from collegium import collaborate, policy, topology
 from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.study import Study, repetitions
-from collegium.lab.table import Row
+from collegium.lab.table import StudyRow
 from collegium.plots import panels
 from collegium.protocol.registry import rule_from_text
 
@@ -27,7 +27,7 @@ class Stubbornness(Study):
         for written in RULES:
             errors = collaborate(c, ring, ROUNDS, rule_from_text(written)).errors(s.y_test)
             for t, error in enumerate(errors.mean(axis=1)):
-                yield Row(self.name, job.n0, job.repetition, "error", written, -1, t, float(error))
+                yield StudyRow(self.name, job.n0, job.repetition, "error", written, -1, t, float(error))
 
     def draw(self, table):
         figure, (axes,) = panels(1)
