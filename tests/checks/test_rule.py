@@ -309,4 +309,6 @@ def test_without_the_live_extra_the_rest_is_checked(monkeypatch):
 
 def test_without_numba_there_is_no_kernel(monkeypatch):
     monkeypatch.setattr(rule.kernels, "find", lambda job, rule: None)
-    assert "array kernel equals the rule: skipped, kernels need numba, which is not installed" in check_rule(DeGroot())
+    assert "array kernel equals the rule: skipped, no kernel serves it here: is numba installed?" in check_rule(
+        DeGroot()
+    )

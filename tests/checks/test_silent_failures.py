@@ -48,9 +48,6 @@ class Wrapper(Rule):
     def statistic(self, state):
         return self.rule.statistic(state)
 
-    def message_bits(self, d: int = 1) -> int:
-        return self.rule.message_bits(d)
-
 
 @dataclass(frozen=True)
 class WholeWrapper(Wrapper):
@@ -69,14 +66,20 @@ def test_a_wrapper_is_live_what_it_is_in_the_simulator(wrapper):
     live.equals_simulator(wrapper, RING)
 
 
-def test_a_wrapper_that_forwards_message_bits_alone_is_told_that_its_bits_are_not_true(broken):
-    said = broken(rule_checks(Wrapper(INNER)))
-    assert list(said) == [ON_THE_WIRE]  # and nothing else is wrong with it
-    assert said[ON_THE_WIRE].startswith("message_bits(1) says 4, but a message is 1 numbers of 64 bits")
-    assert not broken(rule_checks(WholeWrapper(INNER)))
-    one, other = (collaborate(X, RING, rule=rule, rng=3) for rule in (WholeWrapper(INNER), INNER))
-    np.testing.assert_array_equal(one.statistics, other.statistics)
-    assert (one.bits == other.bits).all()
+def test_a_wrapper_has_the_bits_of_its_codec(broken):
+    for wrapper, bits in ((Wrapper(INNER), 64), (WholeWrapper(INNER), 4)):
+        assert not broken(rule_checks(wrapper))
+        run = collaborate(X, RING, rule=wrapper, rng=3)
+        assert (run.bits == bits * run.transmissions).all()
+    np.testing.assert_array_equal(run.statistics, collaborate(X, RING, rule=INNER, rng=3).statistics)
+
+
+def test_a_rule_cannot_claim_bits_of_its_own():
+    with pytest.raises(RuleError, match="Claimer must not define message_bits"):
+
+        class Claimer(Wrapper):
+            def message_bits(self, d: int = 1) -> int:
+                return self.rule.message_bits(d)
 
 
 # ── 2: a subclass of Quantised with its own index was run by the base class's kernel ──────────────────────────────────
@@ -121,6 +124,12 @@ def test_no_kernel_serves_a_subclass(rule):
     )
     base = collaborate(X, RING, rounds=6, rule=Quantised(DeGroot(), 3, 2.0))
     assert np.abs(run.statistics - base.statistics).max() > 0.1  # it would be no small mistake
+
+
+@pytest.mark.parametrize("rule", SUBCLASSES, ids=repr)
+def test_the_dashboard_runs_a_subclass_as_it_is(rule):
+    world = what_if.World(RING, X, 9, rule)
+    assert what_if.changed(world, what_if.Changes()).rule == rule
 
 
 @pytest.mark.parametrize("rule", OWN_ROUNDING, ids=lambda rule: type(rule).__name__)
@@ -221,7 +230,8 @@ class Claims(Stubborn):
         return ThreeBits()
 
 
-def test_a_rule_that_claims_three_bits_and_sends_doubles_is_named(broken):
-    said = broken(rule_checks(Claims(0.5)))
-    assert set(said) == {ON_THE_WIRE, EQUAL}
-    assert said[ON_THE_WIRE].startswith("codes must be unsigned whole numbers below 2**3, for 3 bits a number; got")
+def test_a_rule_that_claims_three_bits_and_sends_doubles_is_refused_and_named(broken):
+    complaint = "has 3 bits a number, but its codes are float64"
+    with pytest.raises(RuleError, match=complaint):
+        collaborate(X, RING, rule=Claims(0.5))
+    assert complaint in broken(rule_checks(Claims(0.5)))[ON_THE_WIRE]

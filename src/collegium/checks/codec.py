@@ -67,9 +67,9 @@ def packed(codec: Codec, codes: NDArray[Any]) -> None:
     if not n:
         return
     dialect = wire.Dialect(0, 0, bits, 1, np.finfo(np.float64).max, width)
-    words = codes if bits == wire.NUMBER else codes.astype(np.uint32)
-    frame = wire.Frame(wire.Kind.ROUND, 0, 1, 0, np.arange(n, dtype=np.uint64), n, None, words)
-    data, empty = (wire.encode(one, dialect) for one in (frame, frame._replace(values=words[:0])))
+    numbers = codes if bits == wire.NUMBER else codes.astype(np.uint32)
+    frame = wire.Frame(wire.Kind.ROUND, 0, 1, 0, np.arange(n, dtype=np.uint64), n, None, numbers)
+    data, empty = (wire.encode(one, dialect) for one in (frame, frame._replace(values=numbers[:0])))
     taken, promised = len(data) - len(empty), (n * width * bits + 7) // 8
     expect(
         taken == promised, f"{n} messages of {width} numbers take {taken} bytes, {bits} bits a number are {promised}"

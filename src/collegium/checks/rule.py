@@ -183,22 +183,25 @@ def _lossy_links(rule: Rule, over: Sequence[Schedule]) -> None:
 def _kernel_equals_rule(rule: Rule, over: Sequence[Schedule]) -> None:
     if kernels.numbers(rule) is None:
         raise SkipTest(f"there is no kernel for {type(rule).__name__}: it runs as it is")
+    served = 0
     for network in over:
         for mailbox in (HoldLast(), Renormalise()):
             for rounds in (0, 1, ROUNDS):
                 one = job(rule, network, rounds=rounds, mailbox=mailbox)
                 kernel = kernels.find(one, rule)
-                if kernel is None:
-                    raise SkipTest("kernels need numba, which is not installed")
-                where = f"on {network} with {mailbox}, {rounds} rounds"
-                same(reference_run(one, rule), kernel(one), f"the kernel's numbers are not the rule's {where}")
+                if kernel is not None:
+                    where = f"on {network} with {mailbox}, {rounds} rounds"
+                    same(reference_run(one, rule), kernel(one), f"the kernel's numbers are not the rule's {where}")
+                    served += 1
+    if not served:
+        raise SkipTest("no kernel serves it here: is numba installed?")
 
 
 def _wrapped(rule: Rule, over: Sequence[Schedule]) -> None:
     wrapped = _quantised(rule)
     _any_split(wrapped, over)
     _bits_are_true(wrapped, over)
-    if kernels.numbers(wrapped) is not None:
+    with suppress(SkipTest):
         _kernel_equals_rule(wrapped, over)
 
 

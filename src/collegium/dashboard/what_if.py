@@ -133,7 +133,8 @@ def _policy(given: Policy, changes: Changes) -> Policy:
 
 def _rule(world: World, changes: Changes, rounds: int, largest: float) -> Rule:
     given = world.rule
-    inner = given.rule if isinstance(given, Quantised) else given
+    quantised = given if type(given) is Quantised else None  # what a subclass changed must not be lost
+    inner = given if quantised is None else quantised.rule
     if changes.rule != "given":
         settings = {
             "delta-trigger": (changes.threshold,),
@@ -141,12 +142,12 @@ def _rule(world: World, changes: Changes, rounds: int, largest: float) -> Rule:
         }.get(changes.rule, ())
         text = f"{changes.rule}:{','.join(map(repr, settings))}" if settings else changes.rule
         inner = registry.rule_from_text(text)
-    bits = (given.bits if isinstance(given, Quantised) else 64) if not changes.bits else changes.bits
+    bits = changes.bits or (64 if quantised is None else quantised.bits)
     if bits > 32:
         return inner
     # The bound as given if it is wide enough; else the least that takes these scores for so many rounds.
-    if isinstance(given, Quantised) and Quantised(inner, bits, given.bound).max_score(rounds) >= largest:
-        return Quantised(inner, bits, given.bound)
+    if quantised is not None and Quantised(inner, bits, quantised.bound).max_score(rounds) >= largest:
+        return Quantised(inner, bits, quantised.bound)
     share = Quantised(inner, bits, 1.0).max_score(rounds)
     if share <= 0:
         raise RuleError(f"{bits} bits are too few for {inner} over {rounds} rounds: its messages outgrow any bound")

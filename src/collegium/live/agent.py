@@ -191,7 +191,7 @@ class Agent:
         self._is_closed = False
         self._watch: threading.Thread | None = None
         self._account = Account()
-        self._strangers: dict[str, int] = {}
+        self._refused_peers: dict[str, int] = {}
         self.on_presence: Callable[[int, bool], object] = lambda number, is_there: None
 
     # ── life ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -355,14 +355,14 @@ class Agent:
         self.on_presence(number, is_there)
 
     def explain(self, number: int | None, reason: str) -> None:
-        """Why a neighbour is not there, or that a stranger (None) was turned away."""
+        """Why a neighbour is not there, or that another peer (None) was refused."""
         with self._lock:
             neighbour = None if number is None else self._neighbours.get(number)
             _log.warning("%s: %s", self.name, reason)
             if neighbour is None:
-                self._strangers[reason] = self._strangers.pop(reason, 0) + 1
-                while len(self._strangers) > 20:
-                    self._strangers.pop(next(iter(self._strangers)))
+                self._refused_peers[reason] = self._refused_peers.pop(reason, 0) + 1
+                while len(self._refused_peers) > 20:
+                    self._refused_peers.pop(next(iter(self._refused_peers)))
             elif not neighbour.is_present:
                 neighbour.is_refused, neighbour.reason = not isinstance(reason, Unreachable), reason
 
@@ -844,7 +844,7 @@ class Agent:
                 "rule": str(self.rule),
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
-                "refused_peers": dict(self._strangers),
+                "refused_peers": dict(self._refused_peers),
                 "items": {"pending": self._table.active, "most": self._most, **account.items()},
                 "rounds_done": account.rounds,
                 "re_requested": account.asked,

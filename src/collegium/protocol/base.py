@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import Draws
+from collegium.errors import RuleError
 from collegium.protocol.codec.base import Codec
 from collegium.protocol.codec.float64 import Float64
 from collegium.topology.seat import Seat
@@ -62,6 +63,13 @@ class Rule(ABC, Generic[S]):
     Rules are frozen and compare by value: make yours a frozen dataclass, then run `collegium.check_rule` on it.
     """
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "message_bits" in vars(cls):
+            raise RuleError(
+                f"{cls.__name__} must not define message_bits: it follows from codec and width, and cannot be claimed"
+            )
+
     @abstractmethod
     def init(self, seat: Seat, scores: Floats) -> S:
         """The state before the first round, from the agent's own scores, shape (n, d)."""
@@ -87,6 +95,7 @@ class Rule(ABC, Generic[S]):
         """How many numbers a message has where scores have d."""
         return d
 
+    @final
     def message_bits(self, d: int = 1) -> int:
         """The size of a message where scores have d numbers."""
         return self.codec.message_bits * self.width(d)

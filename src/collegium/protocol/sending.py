@@ -54,6 +54,10 @@ def encoded(rule: Rule, seat: Seat, outbox: Outbox, draws: Draws, width: int) ->
         raise _broken(rule, seat, draws, f"messages must be finite, got {values[~np.isfinite(values)][0]}")
     flat = values if values.ndim == 2 else values.reshape(len(values), values.shape[1] * width)
     codes = rule.codec.encode(flat, draws)
+    bits = rule.codec.message_bits
+    fits = codes.dtype == np.float64 if bits == 64 else codes.dtype.kind == "u" and codes.max(initial=0) < 1 << bits
+    if not fits:  # a live agent would cut them to their bits
+        raise _broken(rule, seat, draws, f"{rule.codec} has {bits} bits a number, but its codes are {codes.dtype}")
     decoded = rule.codec.decode(codes)
     if decoded.shape != flat.shape:
         raise _broken(rule, seat, draws, f"{rule.codec} makes shape {decoded.shape} of messages of shape {flat.shape}")
