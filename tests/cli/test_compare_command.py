@@ -2,12 +2,14 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from collegium.agents import Scores
 from helpers import score_record
+from own_parts import install, write_parts
 from tiny_data import real_data
 
 SCORE_METHODS = [
@@ -114,6 +116,80 @@ def test_coordination_prints_the_papers_table(cli):
     assert rows[0]["Inference coordination"] == "Iterative peer-to-peer scalar exchange"
 
 
+# Your own
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """In the folder that commands are called in."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.chdir(tmp_path)
+    return write_parts(tmp_path)
+
+
+def test_your_own_data(cli, parts):
+    words = ("compare", "--data", "my_data.py:load", "--reps", 2)
+    rows = json.loads(cli(*words, "--json").out)
+    assert [row["method"] for row in rows] == [*SCORE_METHODS[:9], "Central oracle", *SCORE_METHODS[9:]]
+    answer = cli(*words)
+    assert "my_data.py:load, logistic: 2 repetitions" in answer.out
+    assert "VFL-JT trains PyTorch models only: left out" in answer.out
+
+
+def test_your_own_models_fit_for_your_own_data(cli, parts):
+    words = ("compare", "--data", "my_data.py:load", "--models", "my_models.py:make", "--reps", 1)
+    answer = cli(*words, "--save", "kept")
+    assert "my_data.py:load, my_models.py:make: one repetition" in answer.out
+    assert "The central oracle needs one scikit-learn model for all agents: left out" in answer.out
+    description = Scores.load(parts / "kept" / "scores-0.npz").description
+    assert description.startswith("3 × Mean(), 2 × SklearnModel(estimator=GaussianNB()); made up")
+
+
+def test_your_own_models_in_processes_of_their_own(cli, parts):
+    """Which cannot import the file."""
+    words = ("compare", "--data", "my_data.py:load", "--models", "my_models.py:apart", "--methods", "ours", "--reps", 1)
+    one, two = (json.loads(cli(*words, "--workers", n, "--json").out)[0]["error"] for n in (1, 2))
+    assert one == two
+
+
+def test_your_own_as_entry_points(cli, parts, monkeypatch):
+    install(parts, monkeypatch, data={"office": "my_data:load"}, models={"mean": "my_models:make"})
+    by_name, by_file = (
+        json.loads(cli("compare", "--data", data, "--model", model, "--methods", "ours", "--json").out)[0]["error"]
+        for data, model in (("office", "mean"), ("my_data.py:load", "my_models.py:make"))
+    )
+    assert by_name == by_file
+    assert "(digits, cifar10, modelnet, office, FILE.py:NAME)" in cli("compare", "--data", "mnist", code=2).err
+
+
+OWN_MISTAKES = {
+    "file": (["--data", "missing.py:load"], "there is no file missing.py"),
+    "name": (["--data", "my_data.py:lode"], "my_data.py has no 'lode' in it"),
+    "no name": (["--data", "my_data.py"], "write FILE.py:NAME"),
+    "raises": (["--data", "bad.py:raises"], "bad.py:raises failed, line 2: ZeroDivisionError: division by zero"),
+    "returns": (
+        ["--data", "bad.py:returns"],
+        "bad.py:returns must return two Datasets, (train, test); got 3 things: int",
+    ),
+    "models": (["--data", "my_data.py:load", "--models", "bad.py:models"], "bad.py:models: there are 5 agents but 2"),
+    "classes": (["--data", "my_data.py:load", "--classes", "a,b"], "--classes is for digits, cifar10, modelnet"),
+    "two": (["--data", "my_data.py:load", "--data", "digits"], "one data set at a time"),
+    "learner": (["--data", "my_data.py:load", "--models", "bad.py:lazy"], "agent 'sensor 0': "),
+}
+
+
+@pytest.mark.parametrize("name", OWN_MISTAKES)
+def test_mistakes_in_your_own_get_a_sentence(cli, parts, name):
+    (parts / "bad.py").write_text(
+        "def raises():\n    return 1 / 0\n\ndef returns():\n    return [1, 2, 3]\n\n"
+        "def models(train):\n    return [len, len]\n\ndef lazy(train):\n    return lambda view: view[:, 0]\n"
+    )
+    words, sentence = OWN_MISTAKES[name]
+    answer = cli("compare", *words, code=2)
+    assert sentence in " ".join(answer.err.split())
+    assert "Traceback" not in answer.err
+
+
 MISTAKES = {
     "no such data": (["--data", "mnist"], "neither a data set"),
     "no such file": (["--data", "missing.npz"], "there is no file"),
@@ -121,7 +197,7 @@ MISTAKES = {
     "two sets": (["--data", "digits", "--data", "cifar10"], "one data set at a time"),
     "method": (["--data", "digits", "--methods", "magic"], "there is no method 'magic' here: choose among non-coop"),
     "no method": (["--data", "digits", "--methods", ","], "--methods is empty"),
-    "model": (["--data", "digits", "--model", "gpt"], "there is no model 'gpt'"),
+    "model": (["--data", "digits", "--model", "gpt"], "there is no 'gpt' among the models: choose one of logistic, "),
     "slow model": (["--data", "modelnet", "--model", "logistic"], "take pixel-logistic"),
     "classes": (["--data", "digits", "--classes", "3"], "name two classes"),
     "class": (["--data", "digits", "--classes", "3,x"], "x"),

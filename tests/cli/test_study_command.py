@@ -2,10 +2,12 @@
 
 import json
 import re
+import sys
 
 import pandas
 import pytest
 
+from own_parts import install, write_parts
 from tiny_data import real_data
 
 STUDIES = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology", "stopping", "robustness"]
@@ -108,8 +110,66 @@ def test_studies_are_listed(cli):
     assert "Fig. 11" in cli("study", "list").out
 
 
+# Your own
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """In the folder that commands are called in."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.chdir(tmp_path)
+    return write_parts(tmp_path)
+
+
+def test_a_study_of_your_own_from_run_to_report(cli, parts):
+    answer = cli("study", "run", "my_study.py:Thrift", "--out", "lab", "--backend", "process", "--workers", 1)
+    assert "a threshold saves transmissions" in answer.out
+    (claim,) = json.loads(cli("study", "check", "thrift", "--out", "lab", "--json").out)
+    assert (claim["study"], claim["verdict"]) == ("thrift", "holds")
+    assert cli("study", "figures", "my_study.py:Thrift", "--out", "lab").out.split()[0] == "lab/figures/thrift.png"
+    cli("study", "report", "--out", "lab")
+    assert "Transmissions at two thresholds" in (parts / "lab" / "report.html").read_text()
+    cli("study", "resume", "--out", "lab", "--backend", "serial")
+
+
+def test_your_data_and_models_in_a_study_of_the_paper(cli, parts):
+    words = ("--data", "my_data.py:load", "--models", "my_models.py:make", "--n0", 40, "--reps", 2, "--out", "lab")
+    cli("study", "run", "modelnet-main", *words, "--backend", "serial", "--workers", 1)
+    name = "my_data.load-my_models.make-main"
+    table = pandas.read_parquet(parts / "lab" / "tables" / f"{name}.parquet")
+    assert set(table.loc[table["quantity"] == "error by round", "agent"]) == set(range(5))
+    assert {claim["study"] for claim in json.loads(cli("study", "check", name, "--out", "lab", "--json").out)} == {name}
+
+
+def test_entry_points_are_listed_and_run(cli, parts, monkeypatch):
+    entries = {"thrift": "my_study:Thrift", "broken": "my_study:Nothing"}
+    install(parts, monkeypatch, studies=entries, data={"office": "my_data:load"})
+    rows = json.loads(cli("study", "list", "--json").out)
+    assert rows[-1] == {"study": "thrift", "figures": "", "title": "Transmissions at two thresholds"}
+    assert rows[-2]["study"] == "broken"
+    assert "cannot be loaded" in rows[-2]["title"]
+    cli("study", "run", "thrift", "--reps", 2, "--out", "lab", "--backend", "serial")
+    words = ("--data", "office", "--n0", 40, "--reps", 2, "--out", "lab", "--backend", "process", "--workers", 1)
+    cli("study", "run", "cifar-main", *words)
+    assert {path.stem for path in (parts / "lab" / "tables").glob("*.parquet")} == {"thrift", "office-main"}
+
+
+def test_help_says_how_to_bring_your_own(cli):
+    said = " ".join(cli("study", "run", "--help").out.split())
+    for words in ("DIR|FILE.py:NAME", "collegium.data", "collegium.models", "collegium.studies"):
+        assert words in said
+
+
 MISTAKES = {
-    "study": (["run", "magic"], "there is no study 'magic'"),
+    "own study": (["run", "missing.py:Mine"], "there is no file "),
+    "own data": (["run", "topology", "--data", "missing.py:load"], "there is no file "),
+    "own data, no name": (["run", "topology", "--data", "my_data.py"], "write FILE.py:NAME"),
+    "own models": (["run", "topology", "--models", "forest"], "there is no 'forest' among the models"),
+    "no such place": (
+        ["run", "cifar-cmi", "--data", "my_data.py:load"],
+        "cifar-cmi is about data and models of its own",
+    ),
+    "study": (["run", "magic"], "there is no 'magic' among the studies: choose one of cifar-setup, "),
     "backend": (["run", "topology", "--backend", "cloud"], "there is no backend 'cloud'"),
     "address": (["run", "topology", "--address", "x:1"], "--address is of a Ray cluster"),
     "sizes": (["run", "topology", "--n0", "few"], "write whole numbers"),

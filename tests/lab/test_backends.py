@@ -8,12 +8,14 @@ import time
 import pytest
 
 from children import interruptible
-from collegium.errors import BackendError, DataError, ModelError
+from collegium._util import plugins
+from collegium.errors import BackendError, DataError, InputFileError, ModelError
 from collegium.lab import monte_carlo
 from collegium.lab.backends import Process, Ray, Serial
 from collegium.lab.job import Job
 from collegium.lab.records import Store
-from lab_work import die_always, die_once, mistake, square
+from lab_work import die_always, die_once, fail, mistake, square
+from own_parts import write_parts
 from serving import serve
 
 JOBS = [Job("digits", 40, r, "B", epochs=2) for r in range(4)]
@@ -66,6 +68,56 @@ def test_mistakes_come_through(backend):
         list(backend.map(mistake, [7]))
     assert list(backend.map(square, [3])) == [(3, 9)]
     assert list(backend.map(square, [])) == []
+
+
+@pytest.fixture(scope="module")
+def own_jobs(tmp_path_factory):
+    """With data and models that only a file holds; the second half of them wants processes of their own."""
+    parts = write_parts(tmp_path_factory.mktemp("parts"))
+    names = ("make", "make", "apart", "apart")
+    return [Job(f"{parts}/my_data.py:load", 40, r, "", models=f"{parts}/my_models.py:{m}") for r, m in enumerate(names)]
+
+
+@pytest.fixture(scope="module")
+def own_reference(own_jobs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    assert monte_carlo.train(own_jobs, Store(folder), Serial(1)) == 4
+    return contents(folder)
+
+
+@pytest.mark.parametrize(
+    "backend", [Serial(2), Process(2), pytest.param(Ray(workers=2), marks=pytest.mark.ray)], ids=repr
+)
+def test_own_data_and_models_give_the_same_bytes_everywhere(own_jobs, own_reference, tmp_path, monkeypatch, backend):
+    if isinstance(backend, Ray):
+        pytest.importorskip("ray")
+    monkeypatch.chdir(tmp_path)
+    monte_carlo.train(own_jobs, Store(tmp_path), backend)
+    assert contents(tmp_path) == own_reference
+
+
+def test_mistakes_of_own_files_come_through(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "mine.py").write_text(
+        "class Mistake(Exception): pass\n\ndef make(train=None):\n    raise Mistake('no')\n"
+    )
+    written = f"{tmp_path}/mine.py:make"
+    mistake = plugins.load(f"{tmp_path}/mine.py:Mistake", "")
+    with pytest.raises(mistake, match=r"^no$"):
+        list(Process(1).map(fail, [written]))
+    with pytest.raises(InputFileError, match=r"^mine.py:make failed, line 4: Mistake: no$"):
+        monte_carlo.train([Job("digits", 40, 0, "", models=written)], Store(tmp_path), Process(1))
+
+
+class Never(Serial):
+    def map(self, function, jobs):
+        pytest.fail("work was begun")
+
+
+def test_an_own_file_that_is_wrong_is_noticed_before_the_work(own_jobs, tmp_path):
+    wrong = Job(own_jobs[0].dataset, 40, 9, "", models=own_jobs[0].models.replace(":make", ":mkae"))
+    with pytest.raises(InputFileError, match="has no 'mkae' in it"):
+        monte_carlo.train([own_jobs[0], wrong], Store(tmp_path), Never(1))
 
 
 SCRIPT = """

@@ -1,22 +1,25 @@
 """From records to tables and verdicts, on records that nobody had to train."""
 
+import sys
+
 import numpy as np
 import pandas
 import pytest
 
 from collegium.cli.study import _sizes
-from collegium.errors import DataError, InputFileError
-from collegium.lab import laboratory
+from collegium.errors import CollegiumError, DataError, InputFileError
+from collegium.lab import laboratory, report, summary
 from collegium.lab import table as tables
 from collegium.lab.backends import Serial
 from collegium.lab.job import Job
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.records import MethodResult, Record
-from collegium.lab.studies import STUDIES
+from collegium.lab.studies import STUDIES, find
 from collegium.lab.studies.stopping import THRESHOLDS, chosen
 from collegium.lab.study import Options
 from collegium.lab.table import StudyRow, to_table
 from helpers import score_record
+from own_parts import STUDY, write_parts
 
 OPTIONS = Options(reps=2, n0=(390,), quick=True)
 JOB = Job("modelnet", 390, 0, "M")
@@ -62,7 +65,7 @@ def test_what_is_kept_follows_the_code_of_the_studies(lab, monkeypatch):
     (study,) = lab.run(["robustness"], OPTIONS, Serial(1))
     before = lab.table(study)
     monkeypatch.setattr("collegium.lab.studies.robustness.NOISE", (8.0,))
-    monkeypatch.setattr(laboratory, "_code", lambda: "changed")
+    monkeypatch.setattr(laboratory, "_code", lambda kind: "changed")
     lab.run(["robustness"], OPTIONS, Serial(1))
     assert 8.0 in set(lab.table(study)["strength"]) - set(before["strength"])
 
@@ -143,12 +146,115 @@ def test_a_table_of_another_version_gets_a_sentence(lab):
     (study,) = lab.run(["topology"], OPTIONS, Serial(1))
     table = lab.table(study)
     path = lab.folder / "tables" / "topology.parquet"
-    tables.write(table[table["precision"] != 6], path)
+    tables.write(table[(table["precision"] != 6).fillna(True)], path)
     with pytest.raises(InputFileError, match=r"the table of topology has nothing of .*precision 6.*another version"):
         lab.claims(["topology"])
     tables.write(table.drop(columns="weights"), path)
     with pytest.raises(InputFileError, match=r"the table of topology has nothing of 'weights'.*another version"):
         lab.claims(["topology"])
+
+
+# Studies, data and models of users
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "parts").mkdir()
+    return write_parts(tmp_path / "parts")
+
+
+def test_a_study_of_a_users_own(parts, tmp_path, monkeypatch):
+    lab = Laboratory(tmp_path / "lab")
+    monkeypatch.chdir(parts)
+    (study,) = lab.run(["my_study.py:Thrift"], Options(), Serial(1))
+    assert study.name == "thrift"
+    table = lab.table(study)
+    assert list(table["threshold"]) == [0.0, 2.0] * 3
+    assert table["value"].iloc[0] == 5 * 13  # 8·5 // 3 links
+    assert [path.name for path in lab.draw(["thrift"])] == ["thrift.png", "thrift.pdf"]
+    monkeypatch.chdir(tmp_path)
+    for names in ([], ["thrift"], ["parts/my_study.py:Thrift"]):  # the folder knows where it came from
+        assert [claim[:3] for claim in lab.claims(names)] == [("thrift", "a threshold saves transmissions", "holds")]
+    page = summary.write(lab, [], tmp_path / "kept")[-1].read_text()
+    assert "\ncollegium study run my_study.py:Thrift --out results\n" in page
+    assert "\nRepetitions: N_0 = 40: 3.\n" in page
+    report.write(lab, [], tmp_path / "report.html")
+    assert "THRESHOLDS" in (tmp_path / "report.html").read_text()  # its constants
+
+
+def test_what_is_kept_follows_the_code_of_a_users_study(parts, tmp_path):
+    lab, file = Laboratory(tmp_path / "lab"), parts / "my_study.py"
+    lab.run([f"{file}:Thrift"], Options(), Serial(1))
+    records = {path: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.npz")}
+    file.write_text(file.read_text().replace("(0.0, 2.0)", "(0.0, 2.0, 4.0)"))
+    (study,) = lab.resume(Serial(1))
+    assert set(lab.table(study)["threshold"]) == {0.0, 2.0, 4.0}
+    assert {path: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.npz")} == records
+
+
+def test_a_users_study_that_is_gone_is_named(parts, tmp_path):
+    lab = Laboratory(tmp_path / "lab")
+    lab.run([f"{parts}/my_study.py:Thrift"], Options(), Serial(1))
+    (parts / "my_study.py").unlink()
+    with pytest.raises(
+        InputFileError, match=r"^the study thrift cannot be loaded again: there is no file .*my_study.py$"
+    ):
+        lab.claims([])
+    (lab.folder / "tables" / "thrift.json").write_text("{}")
+    with pytest.raises(InputFileError, match=r"thrift.json is damaged: run the study thrift again$"):
+        lab.claims(["thrift"])
+
+
+WRONG_STUDIES = {
+    "Thrift = 7": "my.py:Thrift must be a collegium.lab.study.Study; got int",
+    "class Thrift: pass": "must be a collegium.lab.study.Study; got the class Thrift",
+    "from collegium.lab.study import Study as Thrift": "my.py:Thrift lacks draw, evaluate, jobs: a study defines",
+    "Thrift.name = 'topology'": "my.py:Thrift cannot be called 'topology'",
+    "Thrift.name = '../x'": "cannot be called '../x': take letters, digits",
+    "del Thrift.title": 'my.py:Thrift has no title: write title = "…" in the class',
+    "Thrift.factors = {'agent': int}": "a factor cannot be called 'agent'",
+    "Thrift.__init__ = lambda self: 1 / 0": f"Thrift failed, line {len(STUDY.splitlines()) + 2}: ZeroDivisionError",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_STUDIES)
+def test_what_is_no_study_gets_a_sentence(parts, text):
+    (parts / "my.py").write_text(f"{STUDY}\n{text}\n")
+    with pytest.raises(CollegiumError) as refusal:
+        find([f"{parts}/my.py:Thrift"])
+    assert WRONG_STUDIES[text] in str(refusal.value)
+
+
+MOVABLE = ["main", "temperature", "correlation", "topology", "stopping", "robustness"]
+
+
+def test_the_papers_studies_of_a_users_data(parts, tmp_path):
+    """Every study that means something there, once, over networks of five agents."""
+    lab = Laboratory(tmp_path / "lab")
+    done = lab.run([], Options(reps=2, quick=True, data=f"{parts}/my_data.py:load"), Serial(1))
+    assert [study.name for study in done] == [f"my_data.load-{kind}" for kind in MOVABLE]
+    assert set(lab.table(done[0])["n0"]) == {20}  # a quarter of 80; an eighth would be too few
+    drawn = {path.stem for path in lab.draw([])}
+    assert {"my_data.load-topology-ring", "my_data.load-stopping"} <= drawn
+    assert {claim.study for claim in lab.claims([])} == {study.name for study in done}
+    assert lab.table(done[-1])["corrupted"].max() == 5
+    page = summary.write(lab, [], tmp_path / "kept")[-1].read_text()
+    names = "modelnet-correlation cifar-main robustness stopping cifar-temperature topology"
+    assert f"\ncollegium study run {names} --data my_data.py:load --n0 20 --reps 2 --out results\n" in page
+
+
+def test_a_users_models_on_the_papers_data_and_on_their_own(parts):
+    models = f"{parts}/my_models.py:make"
+    (main,) = find(["cifar-main"], None, models)
+    assert main.name == "cifar10-my_models.make-main"
+    assert {(job.dataset, job.models) for job in main.jobs(Options(n0=(500,)))} == {("cifar10", models)}
+    (both,) = find(["stopping"], f"{parts}/my_data.py:load", models)
+    assert both.name == "my_data.load-my_models.make-stopping"
+    assert {(job.n0, job.models) for job in both.jobs(Options())} == {(80, models)}
+    with pytest.raises(DataError, match="cifar-cmi is about data and models of its own: leave out --data and --models"):
+        find(["cifar-cmi"], None, models)
+    assert STUDIES["cifar-main"].name == "cifar-main"  # as it was
 
 
 def test_a_folder_that_cannot_be_made_gets_a_sentence():

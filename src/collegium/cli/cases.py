@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collegium import agents, data, fusion
+from collegium._util import plugins
 from collegium.agents.optimisation import ADAM, SGD, Training
 from collegium.errors import DataError, ModelError
+from collegium.lab import own
 from collegium.policy import Policy
 
 if TYPE_CHECKING:
@@ -53,6 +56,8 @@ SOURCES = {
     "cifar10": Source("patch-cnn", ADAM, n0=1000, grid=(3, 3)),
     "modelnet": Source("micro-cnn", SGD),
 }
+OWN = Source("logistic", ADAM)
+"""A user's data."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Trained:
-    """Repetitions in which agents are trained on a data set: a new sample, a new split, new models each time."""
+    """Repetitions in which agents are trained on a data set: a new sample, a new split, new models each time.
+
+    The data set and the models are Collegium's, by name, or a user's, by entry point or as FILE.py:NAME.
+    """
 
     name: str
     repetitions: int
@@ -100,26 +108,57 @@ class Trained:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.model()  # so that a wrong name is noticed before anything is loaded
+        """Notice a wrong name, or a user's file that is wrong, before anything is trained."""
+        if self.name not in SOURCES:
+            for option, value in {"--classes": self.classes, "--root": self.root}.items():
+                if value is not None:
+                    raise DataError(
+                        f"{option} is for {', '.join(SOURCES)}: leave it out, {self.name} has data of its own"
+                    )
+            plugins.load(self.name, plugins.DATA, SOURCES)
+        if self._own_models is None:
+            self._family()
+        else:
+            plugins.load(self._own_models, plugins.MODELS, MODELS)
 
     @property
     def source(self) -> Source:
         """What is usual for this data set."""
-        return SOURCES[self.name]
+        return SOURCES.get(self.name, OWN)
+
+    @property
+    def _own_models(self) -> str | None:
+        return None if self.model_name in (None, *MODELS) else self.model_name
 
     @property
     def title(self) -> str:
         """What is compared, in a few words."""
         size = self.n0 or self.source.n0
-        return f"{self.name}{f', N_0 = {size}' if size else ''}, {self.model_name or self.source.model}"
+        model = plugins.short(self.model_name or self.source.model)
+        return f"{plugins.short(self.name)}{f', N_0 = {size}' if size else ''}, {model}"
 
     @property
     def left_out(self) -> str:
         """What cannot be compared, and why."""
-        return "" if self._branch() else "VFL-JT needs the extra: pip install 'collegium[torch]'. It is left out"
+        if self.name in SOURCES and self._own_models is None:
+            return "" if self._branch() else "VFL-JT needs the extra: pip install 'collegium[torch]'. It is left out"
+        reasons = []
+        if self._branch() is None:
+            reasons.append("VFL-JT trains PyTorch models only: left out")
+        if self._oracle(0) is None:
+            reasons.append("The central oracle needs one scikit-learn model for all agents: left out")
+        return "\n".join(reasons)
 
     def case(self, r: int) -> Case:
         """Train the agents of a repetition."""
+        train, test = self._data(r)
+        n0 = self.source.n0 if self.n0 is None else self.n0
+        scores = agents.train(train, test, self.recipe, n0, self._seeds(r, 0), self.workers)
+        return Case(scores, train, test)
+
+    def _data(self, r: int) -> tuple[Dataset, Dataset]:
+        if self.name not in SOURCES:
+            return own.data(self.name)
         settings: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         if self.name == "digits":
             if self.root is not None:
@@ -128,45 +167,48 @@ class Trained:
         else:
             settings["root"] = self.root
         train, test = getattr(data, self.name)(**settings)
-        n0 = self.source.n0 if self.n0 is None else self.n0
-        scores = agents.train(train, test, self.model(), n0, self._seeds(r, 0), self.workers)
-        return Case(scores, train, test)
+        return train, test
 
     def methods(self, r: int, network: Policy, rounds: int, calibrate: bool) -> list[Method]:
         """All methods; AdaBoost fits the agents anew, and VFL-JT trains branches of their family."""
-        from collegium.fusion.multi_view_oracle import HEAD
-
         seed = int(self._seeds(r).generate_state(2)[1])
-        oracle: Method
-        if self.source.grid is None:
-            head = HEAD if self.epochs is None else replace(HEAD, max_epochs=self.epochs)
-            oracle = fusion.MultiViewOracle(training=head, workers=self.workers, random_state=seed)
-        else:
-            oracle = fusion.CentralOracle(self.model(), self.source.grid, random_state=seed)
         return fusion.all_methods(
-            network, rounds, calibrate=calibrate, model=self.model(), branch=self._branch(), oracle=oracle,
+            network, rounds, calibrate=calibrate, model=self.recipe, branch=self._branch(), oracle=self._oracle(seed),
             workers=self.workers, random_state=seed,
         )  # fmt: skip
 
-    def model(self) -> Any:
-        """The agents' recipe."""
+    @cached_property
+    def recipe(self) -> Any:
+        """The agents' model; a list of one for each, where they are a user's."""
+        return self._family() if self._own_models is None else own.models(self._own_models, self._data(0)[0])
+
+    def _family(self) -> Any:
         name = self.model_name or self.source.model
-        if name not in MODELS:
-            raise ModelError(f"there is no model {name!r}: choose one of {', '.join(MODELS)}")
         if name != "logistic":
             return getattr(agents, MODELS[name])(training=self._training())
-        if self.source.grid is None:
+        if self.name == "modelnet":
             raise ModelError(f"scikit-learn's logistic regression is too slow for {self.name}: take pixel-logistic")
-        from sklearn.linear_model import LogisticRegression
-
-        return agents.SklearnModel(LogisticRegression(max_iter=1000))
+        return own.logistic()
 
     def _branch(self) -> Any:
-        """A PyTorch model of the agents' family, for joint training."""
-        model = self.model()
-        if isinstance(model, agents.SklearnModel):
-            return agents.PixelLogistic(training=self._training()) if find_spec("torch") else None
-        return model
+        """A PyTorch model of the agents' family, or one for each agent, for joint training; None if there is none."""
+        if isinstance(self.recipe, list):
+            return self.recipe if own.can_train_jointly(self.recipe) else None
+        if not isinstance(self.recipe, agents.SklearnModel):
+            return self.recipe
+        is_image = self.name in SOURCES  # nobody knows of a user's views
+        return agents.PixelLogistic(training=self._training()) if is_image and find_spec("torch") else None
+
+    def _oracle(self, seed: int) -> Method | None:
+        """One model on everything, where one can be had."""
+        from collegium.fusion.multi_view_oracle import HEAD
+
+        if self.name == "modelnet":
+            head = HEAD if self.epochs is None else replace(HEAD, max_epochs=self.epochs)
+            return fusion.MultiViewOracle(training=head, workers=self.workers, random_state=seed)
+        if self.name in SOURCES and self._own_models is None:
+            return fusion.CentralOracle(self.recipe, self.source.grid, random_state=seed)
+        return own.oracle(self.recipe if isinstance(self.recipe, list) else [self.recipe], self.source.grid, seed)
 
     def _training(self) -> Training:
         usual = self.source.training

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium import fusion, policy, topology
+from collegium._util import plugins
 from collegium._util.progress import progress
 from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
@@ -32,7 +33,8 @@ def compare(
         list[str],
         typer.Option(
             metavar="NAME|FILE",
-            help=f"{', '.join(SOURCES)}, or score records (.npz), each of them one repetition.",
+            help=f"{', '.join(SOURCES)}; your own data, FILE.py:NAME with a function that returns (train, test), or an "
+            "entry point of collegium.data; or score records (.npz), each of them one repetition.",
             autocompletion=among(*SOURCES),
         ),
     ],
@@ -56,7 +58,15 @@ def compare(
         str | None, typer.Option(metavar="A,B,…", help="Only these, such as ours,avg-stat,vfl-jt; all by default.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help=f"The agents' family: {', '.join(MODELS)}.", autocompletion=among(*MODELS))
+        str | None,
+        typer.Option(
+            "--model",
+            "--models",
+            metavar="NAME|FILE.py:NAME",
+            help=f"The agents' family: {', '.join(MODELS)}; or your own models, a function of the training items that "
+            "returns one for all agents or one for each, or an entry point of collegium.models.",
+            autocompletion=among(*MODELS),
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Train networks for at most so many epochs.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Divide scores by each agent's temperature.")] = False,
@@ -82,7 +92,7 @@ def compare(
         plots.check_name(plot)
     console = Console(highlight=False, markup=False)
     cases: Recorded | Trained
-    if len(data) == 1 and data[0] in SOURCES:
+    if len(data) == 1 and _is_data_set(data[0]):
         cases = Trained(data[0], reps or 5, model, n0, epochs, _pair(classes), root, workers, seed)
     else:
         of_training = {"reps": reps, "n0": n0, "model": model, "epochs": epochs, "classes": classes, "root": root}
@@ -169,15 +179,20 @@ def _network(written: str | None, weighing: str | None, K: int) -> Policy:
     return over
 
 
+def _is_data_set(name: str) -> bool:
+    return name in SOURCES or plugins.is_file(name) or name in plugins.names(plugins.DATA)
+
+
 def _records(given: list[str], of_training: list[str]) -> list[Path]:
     paths = [Path(one) for one in given]
     for one, path in zip(given, paths, strict=True):
-        if one in SOURCES:
+        if _is_data_set(one):
             raise DataError("compare one data set at a time, or several score records of it")
         if path.suffix != ".npz":
+            data_sets = ", ".join([*SOURCES, *plugins.names(plugins.DATA), plugins.FORM])
             raise InputFileError(
-                f"--data {one}: neither a data set ({', '.join(SOURCES)}) nor a score record, an .npz file as "
-                "--save or Scores.save writes"
+                f"--data {one}: neither a data set ({data_sets}) nor a score record, an .npz file as --save or "
+                "Scores.save writes"
             )
     if len(set(map(_agents, paths))) > 1:
         raise DataError("these score records have different numbers of agents: compare those of the same network")

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.complete import among
-from collegium.errors import BackendError, DataError
+from collegium.errors import BackendError, CollegiumError, DataError
 
 if TYPE_CHECKING:
     from collegium.lab.backends import Backend
     from collegium.lab.laboratory import Laboratory
+    from collegium.lab.study import Study
 
 app = typer.Typer(
     help="Every figure and table of the paper, from real data.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -30,7 +31,11 @@ NAMES = (
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME…", help="Studies; all by default.", autocompletion=among(*NAMES)),
+    typer.Argument(
+        metavar="NAME…",
+        help="Studies, all by default; your own as FILE.py:NAME, or the name of an entry point of collegium.studies.",
+        autocompletion=among(*NAMES),
+    ),
 ]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where records, tables and figures are.")]
 BackendName = Annotated[str, typer.Option("--backend", help=f"{', '.join(BACKENDS)}.", autocompletion=among(*BACKENDS))]
@@ -43,10 +48,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 @app.command("list")
 def list_studies(as_json: AsJson = False) -> None:
-    """The studies and what they reproduce."""
-    from collegium.lab.studies import STUDIES
+    """The studies and what they reproduce; yours too, if a package names them as entry points of collegium.studies."""
+    from collegium._util import plugins
+    from collegium.lab.studies import STUDIES, load
 
     rows = [{"study": study.name, "figures": study.figures, "title": study.title} for study in STUDIES.values()]
+    for name in plugins.names(plugins.STUDIES):
+        try:
+            own = load(name)
+            rows.append({"study": name, "figures": own.figures, "title": own.title})
+        except CollegiumError as problem:  # one package that is broken does not hide the others
+            rows.append({"study": name, "figures": "", "title": str(problem)})
     if as_json:
         typer.echo(json.dumps(rows))
         return
@@ -61,7 +73,22 @@ def run(
     names: Names = None,
     reps: Annotated[int | None, typer.Option(min=1, help="Repetitions of everything.")] = None,
     n0: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the agents' data sets.")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the data sets are.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|FILE.py:NAME",
+            help="Where the data sets are; or your own data: a function that returns (train, test), or an entry point "
+            "of collegium.data.",
+        ),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:NAME",
+            help="Your own models: a function of the training items that returns one for all agents or one for each, "
+            "or an entry point of collegium.models.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
     dimensions: Annotated[int, typer.Option(min=1, help="cifar-cmi: principal components kept.")] = 20,
     neighbours: Annotated[int, typer.Option(min=1, help="cifar-cmi: k of the estimator.")] = 5,
@@ -76,10 +103,10 @@ def run(
     from collegium.lab.study import Options
 
     lab = Laboratory(out)
-    where = None if data is None else str(data.resolve())
-    options = Options(reps, _sizes(n0), where, seed, dimensions, neighbours, quick)
-    lab.run(names or [], options, _backend(backend, workers, address))
-    _conclude(lab, names or [])
+    own = data if data is not None and _is_own_data(data) else None
+    where = None if data is None or own else str(Path(data).resolve())
+    options = Options(reps, _sizes(n0), where, seed, dimensions, neighbours, quick, own, models)
+    _conclude(lab, lab.run(names or [], options, _backend(backend, workers, address)))
 
 
 @app.command()
@@ -88,8 +115,7 @@ def resume(backend: BackendName = "process", workers: Workers = None, address: A
     from collegium.lab.laboratory import Laboratory
 
     lab = Laboratory(out)
-    names = [study.name for study in lab.resume(_backend(backend, workers, address))]
-    _conclude(lab, names)
+    _conclude(lab, lab.resume(_backend(backend, workers, address)))
 
 
 @app.command()
@@ -139,7 +165,8 @@ def summary(
         typer.echo(str(path))
 
 
-def _conclude(lab: "Laboratory", names: list[str]) -> None:
+def _conclude(lab: "Laboratory", done: "list[Study]") -> None:
+    names = [study.name for study in done]
     lab.draw(names)
     _print_claims(lab, names, as_json=False)
     typer.echo(f"figures: {lab.folder / 'figures'} · tables: {lab.folder / 'tables'}")
@@ -166,6 +193,12 @@ def _backend(name: str, workers: int | None, address: str | None) -> "Backend":
     if name == "ray":
         return backends.Ray(address, workers)
     return backends.Serial(workers) if name == "serial" else backends.Process(workers)
+
+
+def _is_own_data(written: str) -> bool:
+    from collegium._util import plugins
+
+    return plugins.is_file(written) or written in plugins.names(plugins.DATA)
 
 
 def _sizes(written: str | None) -> tuple[int, ...] | None:

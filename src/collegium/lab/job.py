@@ -11,14 +11,19 @@ from typing import Any
 import numpy as np
 
 from collegium import agents, data, fusion
+from collegium._util import plugins
 from collegium.agents.optimisation import ADAM, SGD, Training
 from collegium.data import Dataset
 from collegium.errors import DataError
 from collegium.fusion.multi_view_oracle import HEAD
+from collegium.lab import own
 from collegium.lab.records import MethodResult, Record
 
+DATASETS = ("cifar10", "modelnet", "digits")
 FAMILIES = {"A": "PatchCNN", "B": "PixelLogistic", "C": "SmallResNet", "M": "MicroCNN"}
 """Model families by the letters of the paper's layouts, and M for ModelNet's."""
+LOGISTIC = "L"
+"""The letter of scikit-learn's logistic regression, which takes views of any kind."""
 _VERSION = 1
 
 
@@ -27,43 +32,78 @@ class Job:
     """What to train, on what, and from which seed."""
 
     dataset: str
-    """cifar10, modelnet or digits."""
+    """One of `DATASETS`; or a user's own, an entry point of collegium.data or FILE.py:NAME."""
     n0: int
     repetition: int
     layout: str
-    """A letter of `FAMILIES` for all agents, or one for each."""
+    """A letter of `FAMILIES`, or L, for all agents, or one for each; means nothing beside `models`."""
     seed: int = 0
     methods: bool = False
     """Whether AdaBoost, VFL-JT and the central oracle, which train on views, are run as well."""
     epochs: int | None = None
     """Epochs at most, for quick looks; the paper's 100 if None."""
+    models: str | None = None
+    """A user's own models, an entry point of collegium.models or FILE.py:NAME."""
+
+    def __post_init__(self) -> None:
+        for name in ("dataset", "models"):  # workers may be in another folder
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plugins.absolute(getattr(self, name)))
 
     @property
     def key(self) -> str:
         """The record's name: readable, then a hash of everything that determines its numbers."""
         settings = {**asdict(self), "training": repr(self.training), "version": _VERSION}
         settings.pop("methods")  # a record with more in it serves as well
+        if self.dataset not in DATASETS:
+            settings["dataset"] = plugins.fingerprint(self.dataset, plugins.DATA, DATASETS)
+        if settings.pop("models") is not None:
+            settings["layout"] = plugins.fingerprint(str(self.models), plugins.MODELS)
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-        return f"{self.dataset}-n{self.n0}-{self.layout}-r{self.repetition}-{digest}"
+        by = plugins.label(self.models) if self.models else self.layout
+        return f"{plugins.label(self.dataset)}-n{self.n0}-{by}-r{self.repetition}-{digest}"
+
+    def load_own(self) -> None:
+        """Load the user's files, so that a mistake in them is noticed before workers are started."""
+        if self.dataset not in DATASETS:
+            plugins.load(self.dataset, plugins.DATA, DATASETS)
+        if self.models is not None:
+            plugins.load(self.models, plugins.MODELS)
 
     @property
     def training(self) -> Training:
         """The paper's settings for these data."""
         usual = {"cifar10": ADAM, "modelnet": SGD, "digits": replace(ADAM, learning_rate=0.01, batch_size=32)}
-        chosen = usual[self.dataset]
+        chosen = usual.get(self.dataset, ADAM)
         return chosen if self.epochs is None else replace(chosen, max_epochs=self.epochs)
 
-    def recipes(self, K: int) -> list[Any]:
-        """One model per agent."""
+    def recipes(self, train: Dataset) -> list[Any]:
+        """One model per agent of these data."""
+        if self.models is not None:
+            return own.models(self.models, train)
+        K = train.size
         letters = self.layout * K if len(self.layout) == 1 else self.layout
         if len(letters) != K:
             raise DataError(f"the layout {self.layout} names {len(letters)} families, but there are {K} agents")
-        return [getattr(agents, FAMILIES[letter])(training=self.training) for letter in letters]
+        return [self._recipe(letter) for letter in letters]
+
+    def _recipe(self, letter: str) -> Any:
+        if letter == LOGISTIC:
+            return own.logistic()
+        if letter not in FAMILIES:
+            raise DataError(
+                f"there is no family {letter!r} for a layout: choose among {', '.join(FAMILIES)}, {LOGISTIC}"
+            )
+        return getattr(agents, FAMILIES[letter])(training=self.training)
+
+
+def load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
+    """Training and test items; read once per process."""
+    return _load(dataset, root) if dataset in DATASETS else own.data(dataset)
 
 
 @lru_cache(1)
-def load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
-    """Training and test items; read once per process."""
+def _load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
     if dataset == "digits":
         return data.digits()
     train, test = getattr(data, dataset)(root=root)
@@ -77,7 +117,7 @@ def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
     process or machine it runs on changes a number.
     """
     train, test = load(job.dataset, root)
-    recipes = job.recipes(train.size)
+    recipes = job.recipes(train)
     seeds = np.random.SeedSequence(job.seed, spawn_key=(job.repetition,))
     scores = agents.train(train, test, recipes, job.n0, seeds, workers)
     results: dict[str, MethodResult] = {}
@@ -92,14 +132,17 @@ def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
 
 
 def _view_methods(job: Job, recipes: list[Any], seed: int, workers: int | None) -> list[fusion.Method]:
-    oracle: fusion.Method
+    oracle: fusion.Method | None
     if job.dataset == "modelnet":
         head = HEAD if job.epochs is None else replace(HEAD, max_epochs=job.epochs)
         oracle = fusion.MultiViewOracle(training=head, workers=workers, random_state=seed)
-    else:
+    elif job.dataset in DATASETS and job.models is None:
         oracle = fusion.CentralOracle(recipes[0], (3, 3), threads=1, random_state=seed)
-    return [
+    else:
+        oracle = own.oracle(recipes, (3, 3) if job.dataset in DATASETS else None, seed)
+    methods: list[fusion.Method | None] = [
         fusion.AdaBoost(recipes, random_state=seed),
-        fusion.VFLJT(recipes, workers=workers, random_state=seed),
+        fusion.VFLJT(recipes, workers=workers, random_state=seed) if own.can_train_jointly(recipes) else None,
         oracle,
     ]
+    return [method for method in methods if method is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -10,9 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+from collegium._util import plugins
 from collegium._util.files import atomic_write
 from collegium._util.progress import track
-from collegium.errors import DataError, InputFileError
+from collegium.errors import CollegiumError, DataError, InputFileError
 from collegium.lab import figures, monte_carlo, studies, study_networks
 from collegium.lab import table as tables
 from collegium.lab.backends import Backend
@@ -20,7 +22,7 @@ from collegium.lab.claims import Claim
 from collegium.lab.job import Job
 from collegium.lab.records import Store
 from collegium.lab.studies import find
-from collegium.lab.study import Options, Study
+from collegium.lab.study import Options, Origin, Study
 from collegium.lab.table import StudyRow, Table
 
 _PLAN = "plan.json"
@@ -38,12 +40,16 @@ class Laboratory:
 
     def run(self, names: Sequence[str], options: Options, backend: Backend) -> list[Study]:
         """Train what is missing, evaluate it, and write one table per study."""
-        chosen = find(list(names))
-        self._remember(names, options)
+        names = [plugins.absolute(name) for name in names]
+        chosen = find(names, options.data, options.models)
+        self._write(self.folder / _PLAN, {"studies": names, "options": asdict(options)})
         wanted = [job for study in chosen for job in study.jobs(options)]
         monte_carlo.train(wanted, self.store, backend, options.root)
         for study in track(chosen, "evaluating studies"):
-            tables.write(self._evaluate(study, options), self._table_path(study))
+            path = self._table_path(study)
+            tables.write(self._evaluate(study, options), path)
+            if study.origin is not None:
+                self._write(path.with_suffix(".json"), study.origin._asdict())
         return chosen
 
     def resume(self, backend: Backend) -> list[Study]:
@@ -64,11 +70,26 @@ class Laboratory:
         return tables.read(self._table_path(study))
 
     def finished(self, names: Sequence[str]) -> list[Study]:
-        """The studies named (or all) that have a table here."""
-        found = [study for study in find(list(names)) if self._table_path(study).exists()]
+        """The studies named (or all) that have a table here; a user's by its name as well."""
+        own = {path.stem: path for path in sorted((self.folder / "tables").glob("*.json"))}
+        chosen = find([name for name in names if name not in own]) if set(names) - own.keys() or not names else []
+        chosen += [self._own(path) for name, path in own.items() if name in names or not names]
+        found = {study.name: study for study in chosen if self._table_path(study).exists()}
         if not found:
             raise InputFileError(f"there are no results in {self.folder}: begin with study run")
-        return found
+        return list(found.values())
+
+    def _own(self, path: Path) -> Study:
+        """A user's study, from the note beside its table."""
+        try:
+            origin = Origin(**json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError):
+            raise InputFileError(f"{path} is damaged: run the study {path.stem} again") from None
+        try:
+            (study,) = find([origin.study], origin.data, origin.models)
+        except CollegiumError as problem:
+            raise type(problem)(f"the study {path.stem} cannot be loaded again: {problem}") from None
+        return study
 
     def draw(self, names: Sequence[str]) -> list[Path]:
         """Every figure of the finished studies, as PNG and PDF."""
@@ -118,7 +139,7 @@ class Laboratory:
 
     def _kept(self, study: Study, name: str, settings: Any, rows: Callable[[], Iterable[StudyRow]]) -> Table:
         """A table from its file, or made and written; made anew once the settings or the studies' code are others."""
-        digest = sha256(json.dumps([settings, _code()], sort_keys=True).encode()).hexdigest()[:12]
+        digest = sha256(json.dumps([settings, _code(type(study))], sort_keys=True).encode()).hexdigest()[:12]
         path = self.folder / "parts" / study.name / f"{name}-{digest}.parquet"
         if path.exists():
             try:
@@ -133,16 +154,18 @@ class Laboratory:
     def _table_path(self, study: Study) -> Path:
         return self.folder / "tables" / f"{study.name}.parquet"
 
-    def _remember(self, names: Sequence[str], options: Options) -> None:
-        plan = json.dumps({"studies": list(names), "options": asdict(options)}, indent=2) + "\n"
-        with atomic_write(self.folder / _PLAN, parents=True) as file:
-            file.write(plan.encode())
+    def _write(self, path: Path, content: dict[str, Any]) -> None:
+        with atomic_write(path, parents=True) as file:
+            file.write((json.dumps(content, indent=2) + "\n").encode())
 
 
 @cache
-def _code() -> str:
-    """A fingerprint of the studies and their networks: their constants are for users to change."""
+def _code(kind: type[Study]) -> str:
+    """A fingerprint of the studies, their networks and a user's study: their constants are for users to change."""
     sources = [Path(study_networks.__file__), *sorted(Path(studies.__file__).parent.glob("*.py"))]
+    modules = dict.fromkeys(parent.__module__ for parent in kind.__mro__ if issubclass(parent, Study))
+    files = (getattr(sys.modules[module], "__file__", None) for module in modules)
+    sources += [Path(file) for file in files if file and Path(file) not in sources]
     return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 

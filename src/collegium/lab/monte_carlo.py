@@ -21,6 +21,8 @@ def train(wanted: Iterable[Job], store: Store, backend: Backend, root: str | Non
     """
     needed = _merged(wanted)
     missing = [job for job in needed if not store.has(job.key, job.methods)]
+    for job in missing:
+        job.load_own()
     work = partial(_work, root=root, workers=backend.inner_workers)
     made = 0
     with progress("training repetitions", len(needed), start=len(needed) - len(missing)) as bar:

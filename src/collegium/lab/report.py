@@ -18,7 +18,7 @@ from collegium.fusion.oracle import CentralOracle
 from collegium.lab import study_networks
 from collegium.lab.claims import Claim
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Study, repetitions_of
+from collegium.lab.study import Study, about
 from collegium.lab.table import Table, means
 
 _CLASSES = {"holds": "holds", "does not hold": "fails", "undecided": "open"}
@@ -46,8 +46,7 @@ def write(lab: Laboratory, names: Sequence[str], path: Path) -> None:
 
 
 def _study(study: Study, table: Table) -> str:
-    about = f"{study.figures}. Repetitions: {repetitions_of(table)}."
-    parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(about)}</p>"]
+    parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(about(study, table))}</p>"]
     for name, figure in study.draw(table).items():
         parts.append(f"<h3>{html.escape(name)}</h3>{page.image(plots.to_bytes(figure, 'png', dpi=110), name)}")
     parts.append(f"<details><summary>numbers</summary>{_numbers(study, table)}</details>")
@@ -59,8 +58,10 @@ def _parameters(study: Study) -> dict[str, str]:
     """The constants at the head of the modules that the study's classes are in."""
     found = {}
     for kind in type(study).__mro__:
+        if not issubclass(kind, Study) or kind.__module__ == Study.__module__:
+            continue
         for name, value in vars(sys.modules[kind.__module__]).items():
-            if name.isupper() and kind.__module__.startswith("collegium.lab.studies") and name not in _DRAWING:
+            if name.isupper() and name not in _DRAWING:
                 found[name] = np.array2string(value, precision=4) if isinstance(value, np.ndarray) else repr(value)
     return found
 
@@ -94,15 +95,15 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _methods() -> str:
-    methods = all_methods(study_networks.cifar(), branch=object(), oracle=CentralOracle(None))
+    methods = all_methods(study_networks.of(9), branch=object(), oracle=CentralOracle(None))
     rows = coordination_table(methods)
     return page.table(rows[0], ([page.cell(value) for value in row.values()] for row in rows))
 
 
 def _about(lab: Laboratory) -> str:
     facts = {
-        "CIFAR-10 network": repr(study_networks.cifar()),
-        "ModelNet network": repr(study_networks.modelnet()),
+        "CIFAR-10 network": repr(study_networks.of(9)),
+        "ModelNet network": repr(study_networks.of(12)),
         "CIFAR-10 training": repr(ADAM),
         "ModelNet training": repr(SGD),
         "machine": machine.description(),

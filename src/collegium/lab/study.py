@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
+from collegium._util import plugins
+from collegium.errors import DataError
 from collegium.lab.claims import Claim, Finding
 from collegium.lab.job import Job
 from collegium.lab.records import Record
@@ -30,17 +33,39 @@ class Options:
     """k of its nearest-neighbour estimator; the paper also tries 3 and 10."""
     quick: bool = False
     """Minutes instead of hours: few repetitions, small sizes, few epochs. Good for seeing that all works."""
+    data: str | None = None
+    """A user's own data, an entry point of collegium.data or FILE.py:NAME, instead of the studies'."""
+    models: str | None = None
+    """A user's own models, an entry point of collegium.models or FILE.py:NAME, instead of the studies'."""
+
+    def __post_init__(self) -> None:
+        for name in ("data", "models"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plugins.absolute(getattr(self, name)))
+
+
+class Origin(NamedTuple):
+    """How a study that is not one of the paper's was asked for, to find it again."""
+
+    study: str
+    data: str | None = None
+    models: str | None = None
 
 
 class Study(ABC):
     """One published figure or table. Evaluation reads a record at a time; drawing and checking read only the table."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    figures: ClassVar[str]
+    name: str
+    title: str
+    figures: ClassVar[str] = ""
     """What it reproduces, in the paper's numbering."""
     factors: ClassVar[Factors] = NO_FACTORS
     """What it varies besides N_0, agents and rounds: a column of its table each, by name and type (str, int, float)."""
+
+    kind: ClassVar[str] = ""
+    """What it is called after the name of a user's data, where it can be run on them."""
+    origin: Origin | None = None
+    """None for the paper's own."""
 
     @abstractmethod
     def jobs(self, options: Options) -> list[Job]:
@@ -62,6 +87,18 @@ class Study(ABC):
         """The paper's statements, each with the verdict of these numbers."""
         return []
 
+    def on(self, data: str | None, models: str | None) -> Self:
+        """The same study of a user's data or models, under a name of its own; most have no meaning elsewhere."""
+        raise DataError(f"{self.name} is about data and models of its own: leave out --data and --models, or the study")
+
+    def renamed(self, data: str, models: str | None) -> Self:
+        """A copy that is named after data and models."""
+        parts = [data] if models is None else [data, models]
+        own = copy(self)
+        own.name = "-".join([*map(plugins.label, parts), self.kind])
+        own.title = f"{' with '.join(map(plugins.short, parts))}: {self.kind}"
+        return own
+
     def row(
         self,
         job: Job | None,
@@ -77,7 +114,8 @@ class Study(ABC):
         n0, repetition = (0, 0) if job is None else (job.n0, job.repetition)
         return StudyRow(self.name, n0, repetition, quantity, method, agent, round, float(value), factors)
 
-    def _claims(self, said: Iterable[tuple[str, Finding]]) -> list[Claim]:
+    def judged(self, said: Iterable[tuple[str, Finding]]) -> list[Claim]:
+        """Statements, each with what the numbers say of it, as claims of this study."""
         return [Claim(self.name, claim, found.verdict, found.evidence) for claim, found in said]
 
 
@@ -93,10 +131,11 @@ class DataStudy(Study):
         return ()
 
 
-def repetitions_of(table: Table) -> str:
-    """How many repetitions a table has at each N_0."""
+def about(study: Study, table: Table) -> str:
+    """What a study reproduces, if anything, and how many repetitions its table has at each N_0."""
     counts = table.groupby("n0")["repetition"].nunique()
-    return ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0) or "none needed"
+    repeated = ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0) or "none needed"
+    return f"{f'{study.figures}. ' if study.figures else ''}Repetitions: {repeated}."
 
 
 def sizes(options: Options, usual: Sequence[int], quick: Sequence[int]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import isqrt
 
 from collegium import policy, topology
 from collegium.policy import Policy
@@ -10,27 +11,22 @@ from collegium.topology import Graph
 
 
 @cache
-def cifar() -> Policy:
-    """Nine agents on a directed Erdős–Rényi graph, uniform averaging; 24 links, our choice."""
-    return policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
+def of(K: int) -> Policy:
+    """K agents on a directed Erdős–Rényi graph, uniform averaging; 8/3 links per agent, our choice.
+
+    These are 24 for the nine agents of CIFAR-10 and 32 for the twelve of ModelNet.
+    """
+    return policy.uniform(topology.erdos_renyi(K, links=min(8 * K // 3, K * (K - 1)), seed=7))
 
 
 @cache
-def modelnet() -> Policy:
-    """Twelve agents on a directed Erdős–Rényi graph, uniform averaging; 32 links, our choice."""
-    return policy.uniform(topology.erdos_renyi(12, links=32, seed=7))
-
-
-@cache
-def graphs() -> dict[str, Graph]:
-    """The topologies of the communication study: the random one has as many links as the ring."""
+def graphs(K: int) -> dict[str, Graph]:
+    """The topologies of the communication study: the grid is as square as K allows (a path, if K is prime), the random
+    graph has as many links as the ring."""
+    rows = max(side for side in range(1, isqrt(K) + 1) if K % side == 0)
+    ring = topology.ring(K)
     return {
-        "ring": topology.ring(12),
-        "grid": topology.grid(3, 4),
-        "Erdős–Rényi": topology.erdos_renyi(12, links=24, seed=7),
+        "ring": ring,
+        "grid": topology.grid(rows, K // rows),
+        "Erdős–Rényi": topology.erdos_renyi(K, links=ring.links, seed=7),
     }
-
-
-def of(dataset: str) -> Policy:
-    """The network of a data set's main study."""
-    return modelnet() if dataset == "modelnet" else cifar()

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collegium._util import machine
+from collegium._util import machine, plugins
 from collegium._util.measures import mean_interval
 from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Options, Study, repetitions_of
+from collegium.lab.study import Options, Origin, Study, about
 from collegium.lab.table import Table, means
 
 _ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
@@ -91,7 +91,7 @@ def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
     claims = lab.claims([study.name for study in studies])
     lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
     for study, table in tables.items():
-        lines += ["", f"## {study.title}", "", f"{study.figures}. Repetitions: {repetitions_of(table)}.", ""]
+        lines += ["", f"## {study.title}", "", about(study, table), ""]
         lines += [f"![{name}]({name}.png)" for name in _drawn(table, study)]
     return "\n".join(lines) + "\n"
 
@@ -109,7 +109,9 @@ def _commands(tables: dict[Study, Table]) -> list[str]:
     """Studies that are asked for in the same way come in one command."""
     together: dict[str, list[str]] = {}
     for study, table in tables.items():
-        together.setdefault(_asked(study, table), []).append(study.name)
+        origin = study.origin or Origin(study.name)
+        own = (f" --{name} {plugins.short(one)}" for name, one in origin._asdict().items() if name != "study" and one)
+        together.setdefault("".join(own) + _asked(study, table), []).append(plugins.short(origin.study))
     lines = [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
     return [*lines, "collegium study summary docs/results --out results"]
 

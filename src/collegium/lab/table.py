@@ -55,7 +55,7 @@ def load_pandas() -> Any:
 def to_table(rows: Iterable[StudyRow], factors: Factors = NO_FACTORS) -> Table:
     """Rows as a table, in the order given, with a column for each factor."""
     pandas = load_pandas()
-    _check_factors(factors)
+    check_factors(factors)
     rows = list(rows)
     for row in rows:
         for name in row.factors.keys() - factors.keys():
@@ -72,7 +72,8 @@ def to_table(rows: Iterable[StudyRow], factors: Factors = NO_FACTORS) -> Table:
     return table
 
 
-def _check_factors(factors: Factors) -> None:
+def check_factors(factors: Factors) -> None:
+    """Factors that a table can have as columns, or the sentence that says why not."""
     for name, kind in factors.items():
         if name in COLUMNS:
             raise DataError(f"a factor cannot be called {name!r}: all studies have a column of that name")

@@ -81,7 +81,7 @@ class CifarCmi(DataStudy):
                 exactly(median > 0.05, f"median {median:.3f}, smallest {np.nanmin(matrix):.3f} nats"),
             ),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def _matrix(table: Table) -> Any:

@@ -31,7 +31,7 @@ class CommunicationCost(Study):
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """What was sent, and what the formulas say."""
-        s, over, joint = record.scores, study_networks.of("cifar10"), record.methods["VFL-JT"]
+        s, over, joint = record.scores, study_networks.of(record.scores.size), record.methods["VFL-JT"]
         formula = s.size * joint.epochs * (2 * len(s.train) + len(s.val))
         sent = collaborate(s.statistics("test")[:1], over, SHOWN).transmissions[0]
         rows = [
@@ -85,4 +85,4 @@ class CommunicationCost(Study):
                 ),
             ),
         ]
-        return self._claims(said)
+        return self.judged(said)

@@ -15,7 +15,7 @@ from collegium.lab.claims import Claim, above, all_of, below, within
 from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.studies.topology import FullModelNet
+from collegium.lab.studies.full_size import FullSize
 from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.plots import panels
@@ -27,17 +27,18 @@ AMPLITUDES = (0.5, 1.0, 2.0)
 """σ_pert, in units of the median spread of the clean statistics: our choice, the paper names none."""
 
 
-class Correlation(FullModelNet):
+class Correlation(FullSize):
     """x' = x + σ (ω_c u + ω_i e): the same variance for each agent, more and more of it in common."""
 
     name = "modelnet-correlation"
     title = "Correlation stress test"
     figures = "Fig. 9, 17"
+    kind = "correlation"
     factors: ClassVar[Factors] = {"amplitude": float, "strength": float}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Correlations, errors alone and together, for every amplitude and strength; clean is amplitude 0."""
-        s, over = record.scores, study_networks.of("modelnet")
+        s, over = record.scores, study_networks.of(record.scores.size)
         c, y = s.statistics("test"), s.y_test
         weights = over.power(ROUNDS)
         seed = randomness.child(options.seed, job.repetition)
@@ -113,7 +114,7 @@ class Correlation(FullModelNet):
             ),
             ("some gain is left at r = 1", all_of([(_name(a), above(at("gain", a, 1.0))) for a in AMPLITUDES])),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def _name(amplitude: float) -> str:

@@ -41,7 +41,7 @@ class HeteroGain(Study):
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """100 (P_0 - P_15) / P_0 for every agent."""
         s = record.scores
-        errors = collaborate(s.statistics("test"), study_networks.of("cifar10"), ROUND).errors(s.y_test)
+        errors = collaborate(s.statistics("test"), study_networks.of(s.size), ROUND).errors(s.y_test)
         for k, letter in enumerate(job.layout):
             gain = 100 * (errors[0, k] - errors[ROUND, k]) / max(errors[0, k], SAFE)
             levels = {"family": NAMES[letter], "layout": job.layout}
@@ -80,7 +80,7 @@ class HeteroGain(Study):
             ("collaboration helps all three families", all_of(by_family)),
             ("it helps each family at all nine places", all_of(cells)._replace(numbers=numbers, basis="")),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def _cells(grid: Any) -> Iterable[tuple[tuple[int, int], float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from collegium._util.measures import wrong
 from collegium.lab import study_networks
 from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish, log_sizes, whole_numbers
-from collegium.lab.job import Job
+from collegium.lab.job import DATASETS, LOGISTIC, Job, load
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
 from collegium.lab.table import Factors, StudyRow, Table
@@ -23,18 +23,25 @@ ENOUGH = 200
 """Rounds after which the comparison's networks have reached their limit to many digits."""
 SHOWN = 20
 """Rounds of the error-against-rounds panel."""
+OWN_REPS = 10
+"""Repetitions with a user's data."""
+SMALLEST = 20
+"""The least N_0 that is tried on a user's data unless asked for."""
 
 
 class MainStudy(Study):
     """What the main figures of both data sets share; with `calibrate` they are those of temperature scaling."""
 
-    dataset: ClassVar[str]
-    layout: ClassVar[str]
+    kind = "main"
+    dataset: str
+    layout: str
+    models: str | None = None
+    """A user's, if they are not those of the layout."""
     usual_sizes: ClassVar[tuple[int, ...]]
     quick_sizes: ClassVar[tuple[int, ...]]
-    reps: ClassVar[int]
+    reps: int
     """At every size but the largest."""
-    reps_at_largest: ClassVar[int | None] = None
+    reps_at_largest: int | None = None
     """At the largest size, where other studies read the same records; the methods that train on views take part in
     the first `reps` of them."""
     calibrate: ClassVar[bool] = False
@@ -43,18 +50,33 @@ class MainStudy(Study):
     def jobs(self, options: Options) -> list[Job]:
         """Every size and repetition."""
         wanted = []
-        chosen = sizes(options, self.usual_sizes, self.quick_sizes)
-        for n0 in chosen:
+        for n0 in self.sizes(options):
             at_largest = self.reps_at_largest if n0 == max(self.usual_sizes) and self.reps_at_largest else self.reps
             for r in range(repetitions(options, at_largest)):
                 methods = r < repetitions(options, self.reps)
                 epochs = 3 if options.quick else None
-                wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs))
+                wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs, self.models))
         return wanted
+
+    def sizes(self, options: Options) -> tuple[int, ...]:
+        """The N_0 to go through; of a user's data an eighth, a quarter, half and all of what is there."""
+        if self.dataset in DATASETS or options.n0 is not None:
+            return sizes(options, self.usual_sizes, self.quick_sizes)
+        most = load(self.dataset, options.root)[0].largest_n0
+        parts = (8, 4) if options.quick else (8, 4, 2, 1)
+        return tuple(most // part // 2 * 2 for part in parts if most // part >= SMALLEST) or (most,)
+
+    def on(self, data: str | None, models: str | None) -> Self:
+        """The same with a user's data (and logistic regressions, unless told) or a user's models."""
+        own = self.renamed(data or self.dataset, models)
+        own.models = models
+        if data is not None:
+            own.dataset, own.layout, own.reps, own.reps_at_largest = data, LOGISTIC, OWN_REPS, None
+        return own
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Class means, errors of all methods after enough rounds, errors of every agent after every round."""
-        s, over = record.scores, study_networks.of(self.dataset)
+        s, over = record.scores, study_networks.of(record.scores.size)
         c = s.statistics("test", calibrate=self.calibrate)
         aggregate = c @ over.perron
         for label in (1, -1):
@@ -134,7 +156,7 @@ class MainStudy(Study):
             early = (process[0] - process[5]) - 0.8 * gain
             parts = [("gain", above(gain)), ("beyond 80 % of it after five rounds", above(early))]
             said.append(("most of the gain (80 %) is there after five rounds", all_of(parts)))
-        return self._claims(said)
+        return self.judged(said)
 
 
 def slopes(values: Any) -> Any:

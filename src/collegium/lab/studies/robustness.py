@@ -15,7 +15,7 @@ from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.studies.topology import FullModelNet
+from collegium.lab.studies.full_size import FullSize
 from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.plots import panels
@@ -28,17 +28,18 @@ PANELS = {"noise": ("noise",), "faulty": ("stuck", "bias"), "adversarial": ("sig
 """Which corruptions are drawn side by side."""
 
 
-class Robustness(FullModelNet):
+class Robustness(FullSize):
     """m = 1 … K agents are corrupted, in an order drawn anew in each repetition; the clean run is the reference."""
 
     name = "robustness"
     title = "Robustness to noisy, faulty and adversarial agents"
     figures = "Fig. 12"
+    kind = "robustness"
     factors: ClassVar[Factors] = {"corruption": str, "strength": float, "corrupted": int}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Excess error for every corruption, its strength η and the number of corrupted agents."""
-        s, over = record.scores, study_networks.of("modelnet")
+        s, over = record.scores, study_networks.of(record.scores.size)
         c, y = s.statistics("test"), s.y_test
         weights = over.power(ROUNDS)
 
@@ -98,7 +99,7 @@ class Robustness(FullModelNet):
             (f"it grows with the severity (m = {half})", all_of(severe)),
             ("sign flips of size 1 do more harm than noise, bias and silence of size 1", all_of(others)),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def _name(corruption: str, eta: float) -> str:

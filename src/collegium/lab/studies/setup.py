@@ -24,10 +24,10 @@ class _Setup(DataStudy):
 
     def examine(self, options: Options) -> Iterable[StudyRow]:
         """The network's links and weights, and the pixels of the items that are shown."""
-        over = study_networks.of(self.dataset)
+        train, _ = load(self.dataset, options.root)
+        over = study_networks.of(train.size)
         for l, k, weight in zip(over.graph.indices, over.graph.hearers, over.weights, strict=True):
             yield self.row(None, "weight", weight, agent=int(k), sender=int(l))
-        train, _ = load(self.dataset, options.root)
         for item in _chosen(train):
             for k, view in enumerate(train.views):
                 yield from self._pixels(view[item], item, k)
@@ -41,7 +41,7 @@ class _Setup(DataStudy):
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The network, and a row of views per agent."""
-        over = study_networks.of(self.dataset)
+        over = study_networks.of(int(table["agent"].max()) + 1)
         title = f"{over.links} directed links, self-loops not drawn"
         return {f"{self.name}-network": network_figure(over, title), f"{self.name}-local": _mosaic(_images(table))}
 

@@ -12,7 +12,7 @@ from collegium.lab.claims import Claim, above, all_of
 from collegium.lab.figures import COLOURS, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.studies.topology import FullModelNet
+from collegium.lab.studies.full_size import FullSize, agents_of
 from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table
 from collegium.network import sweep
@@ -30,19 +30,21 @@ LOW = 2
 """Little is sent if it is no more than so many full rounds would send, whatever the budget."""
 
 
-class Stopping(FullModelNet):
+class Stopping(FullSize):
     """Dense grids over both families; means over repetitions make the points, of which the Pareto ones are drawn."""
 
     name = "stopping"
     title = "Adaptive stopping: error against transmissions"
     figures = "Fig. 11"
+    kind = "stopping"
     factors: ClassVar[Factors] = {"family": str, "threshold": float, "patience": int, "confidence": float}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """Error and transmissions of every rule at every budget."""
-        s, over = record.scores, study_networks.of("modelnet")
+        s, over = record.scores, study_networks.of(record.scores.size)
         c = s.statistics("test")
         unit = float(np.median(c.std(axis=0)))
+        yield self.row(job, "agents", s.size)
         triggers = [({"family": TRIGGER, "threshold": one}, DeltaTrigger(unit * one)) for one in THRESHOLDS]
         stable = [
             ({"family": STABILITY, "patience": L, "confidence": one}, LabelStability(L, unit * one))
@@ -60,6 +62,7 @@ class Stopping(FullModelNet):
     def draw(self, table: Table) -> dict[str, Any]:
         """A panel per budget: Pareto points of both families, the best of each starred."""
         figure, all_axes = panels(len(BUDGETS), rows=2)
+        links = study_networks.of(agents_of(table)).links
         points = _points(table)
         for axes, t in zip(all_axes, BUDGETS, strict=True):
             for i, (family, part) in enumerate(points[points["round"] == t].groupby("family")):
@@ -71,14 +74,14 @@ class Stopping(FullModelNet):
                 )  # fmt: skip
                 best = chosen.iloc[-1]
                 axes.plot(best["transmissions"], 100 * best["error"], "*", color=COLOURS[i], markersize=13)
-            full = t * study_networks.of("modelnet").links
+            full = t * links
             axes.axvline(full, color="#7F7F7F", linestyle=":", linewidth=0.8)
             finish(axes, "transmissions per item", "error (%)", f"at most {t} rounds (full: {full:,})")
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:
         """Which family is better where little is sent, and whether communication can end early."""
-        links = study_networks.of("modelnet").links
+        links = study_networks.of(agents_of(table)).links
         parts = []
         for budget in BUDGETS[1:]:
             of = table[table["round"] == budget]
@@ -90,7 +93,7 @@ class Stopping(FullModelNet):
             ("label stability beats the Δ-trigger where little is sent", all_of(parts)),
             ("the best point sends well below the full budget (a tenth less, 20 rounds)", above(early, 0.1)),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def chosen(table: Table, limit: float = np.inf) -> tuple[Any, Any]:
@@ -121,7 +124,8 @@ def pareto(cost: Any, error: Any) -> list[int]:
 
 def _points(table: Table) -> Table:
     """Means over repetitions, error and transmissions side by side."""
-    wide = _number_rules(table).pivot_table(index=["family", "round", "rule"], columns="quantity", values="value")
+    rules = table[table["family"].notna()]
+    wide = _number_rules(rules).pivot_table(index=["family", "round", "rule"], columns="quantity", values="value")
     return wide.reset_index()
 
 

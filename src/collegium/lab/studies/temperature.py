@@ -21,6 +21,7 @@ UNCALIBRATED = "Ours (no temperatures)"
 
 class _Calibrated(MainStudy):
     calibrate = True
+    kind = "temperature"
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The main panels, and a figure of mean, spread and median of the temperatures."""
@@ -38,7 +39,7 @@ class _Calibrated(MainStudy):
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
         """The main numbers with temperatures, and the margin and the error of ours without, to compare with."""
         yield from super().evaluate(job, record, options)
-        s, over = record.scores, study_networks.of(self.dataset)
+        s, over = record.scores, study_networks.of(record.scores.size)
         limit = s.statistics("test") @ over.perron
         margin = limit[s.y_test == 1].mean() - limit[s.y_test == -1].mean()
         alone = fusion.Ours(over, ENOUGH).fit(s).decide(s.test).error(s.y_test)
@@ -65,7 +66,7 @@ class _Calibrated(MainStudy):
                 below(_over_sizes(errors["Ours"] - errors[UNCALIBRATED])),
             ),
         ]
-        return self._claims(said) + super().claims(table)
+        return self.judged(said) + super().claims(table)
 
 
 def _over_sizes(values: Any) -> Any:

@@ -16,8 +16,8 @@ from collegium.lab.claims import Claim, above, all_of, exactly, within
 from collegium.lab.figures import COLOURS, curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.studies.main import ModelNetMain
-from collegium.lab.study import Options, Study, sizes
+from collegium.lab.studies.full_size import FullSize, agents_of
+from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.network import sweep
 from collegium.plots import network_figure, panels
@@ -26,6 +26,8 @@ from collegium.protocol import DeGroot, Quantised, Rule
 
 ROUNDS = 20
 REALISATIONS = 30
+GRAPHS = {"ring": "ring", "grid": "grid", "Erdős–Rényi": "random"}
+"""What the files with their pictures are called."""
 WEIGHINGS = {"uniform": policy.uniform, "Metropolis": policy.metropolis}
 FULL = 64
 """Bits of a message in full precision."""
@@ -34,28 +36,19 @@ PRECISIONS: dict[int, Rule] = {FULL: DeGroot(), **{bits: Quantised(DeGroot(), bi
 
 
 @cache
-def policies() -> dict[tuple[str, str], Policy]:
+def policies(K: int) -> dict[tuple[str, str], Policy]:
     """Every graph with every rule, made once."""
-    return {
-        (g, w): build(graph) for (g, graph), (w, build) in product(study_networks.graphs().items(), WEIGHINGS.items())
-    }
+    graphs = study_networks.graphs(K)
+    return {(g, w): build(graph) for (g, graph), (w, build) in product(graphs.items(), WEIGHINGS.items())}
 
 
-class FullModelNet(Study):
-    """What the studies of communication share: the ModelNet records at the full size."""
-
-    def jobs(self, options: Options) -> list[Job]:
-        """The records of `modelnet-main` at its largest size."""
-        largest = max(sizes(options, ModelNetMain.usual_sizes, ModelNetMain.quick_sizes))
-        return [job for job in ModelNetMain().jobs(options) if job.n0 == largest]
-
-
-class Topology(FullModelNet):
+class Topology(FullSize):
     """Three graphs, two rules, four precisions; 30 realisations of the quantiser per repetition."""
 
     name = "topology"
     title = "Topology, rule for the weights and precision of messages"
     figures = "Fig. 10, 18–21"
+    kind = "topology"
     factors: ClassVar[Factors] = {"topology": str, "weights": str, "precision": int}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
@@ -63,7 +56,8 @@ class Topology(FullModelNet):
         s = record.scores
         c = s.statistics("test", bounded=True)
         seed = randomness.child(options.seed, job.repetition)
-        for (graph, weighing), over in policies().items():
+        yield self.row(job, "agents", s.size)
+        for (graph, weighing), over in policies(s.size).items():
             exact = sweep(c, over, [PRECISIONS[FULL]], s.y_test, ROUNDS)
             coarse = sweep(c, over, list(PRECISIONS.values())[1:], s.y_test, ROUNDS, seed, realisations=REALISATIONS)
             errors = np.concatenate([exact.errors.mean(axis=(1, 3)), coarse.errors.mean(axis=(1, 3))])
@@ -74,10 +68,11 @@ class Topology(FullModelNet):
 
     def draw(self, table: Table) -> dict[str, Any]:
         """One panel with all, then grouped by topology, by rule and by precision; and the graphs."""
+        over, table = policies(agents_of(table)), table[table["quantity"] == "error"]
         whole, (axes,) = panels(1, width=7.5, height=5)
         _curves(axes, table, list(self.factors))
         finish(axes, "communication round", "error (%)")
-        found = {"topology": whole}
+        found = {self.name: whole}
         for name, column in (("by-topology", "topology"), ("by-rule", "weights"), ("by-precision", "precision")):
             levels = list(dict.fromkeys(table[column]))
             figure, all_axes = panels(len(levels), rows=2 if len(levels) == 4 else 1)
@@ -85,16 +80,18 @@ class Topology(FullModelNet):
             for axes, level in zip(all_axes, levels, strict=True):
                 _curves(axes, table[table[column] == level], rest)
                 finish(axes, "communication round", "error (%)", _name(level))
-            found[f"topology-{name}"] = figure
-        for name, graph in zip(("ring", "grid", "random"), study_networks.graphs(), strict=True):
-            title = f"{graph}, {study_networks.graphs()[graph].links} directed links, self-loops not drawn"
-            found[f"topology-{name}"] = network_figure(policies()[graph, "Metropolis"], title)
+            found[f"{self.name}-{name}"] = figure
+        for graph, name in GRAPHS.items():
+            one = over[graph, "Metropolis"]
+            title = f"{graph}, {one.links} directed links, self-loops not drawn"
+            found[f"{self.name}-{name}"] = network_figure(one, title)
         return found
 
     def claims(self, table: Table) -> list[Claim]:
         """Spectra, precision, and limits."""
-        sigma = {pair: over.slem for pair, over in policies().items()}
-        apart = float(np.abs(policies()["ring", "uniform"].A - policies()["ring", "Metropolis"].A).max())
+        over = policies(agents_of(table))
+        sigma = {pair: one.slem for pair, one in over.items()}
+        apart = float(np.abs(over["ring", "uniform"].A - over["ring", "Metropolis"].A).max())
         order = all(sigma["ring", w] > sigma["grid", w] > sigma["Erdős–Rényi", w] for w in WEIGHINGS)
         listed = ", ".join(f"{g} {w} {value:.3f}" for (g, w), value in sigma.items())
 
@@ -102,11 +99,10 @@ class Topology(FullModelNet):
             return values(table, topology=graph, weights=weighing, precision=bits, round=t)
 
         lost = {
-            f"{g}, {w}": {bits: error(g, w, bits) - error(g, w) for bits in PRECISIONS if bits != FULL}
-            for g, w in policies()
+            f"{g}, {w}": {bits: error(g, w, bits) - error(g, w) for bits in PRECISIONS if bits != FULL} for g, w in over
         }
         limits = error("ring", "Metropolis") - error("grid", "Metropolis")
-        early = [(f"{g}, {w}", above(error(g, w, t=0) - error(g, w, t=3))) for g, w in policies()]
+        early = [(f"{g}, {w}", above(error(g, w, t=0) - error(g, w, t=3))) for g, w in over]
         said = [
             (
                 "on the ring both rules give one matrix",
@@ -160,7 +156,7 @@ class Topology(FullModelNet):
                 ),
             ),
         ]
-        return self._claims(said)
+        return self.judged(said)
 
 
 def _name(level: str | int) -> str:
@@ -172,7 +168,7 @@ def _name(level: str | int) -> str:
 
 def _curves(axes: Any, table: Table, columns: list[str]) -> None:
     whole_numbers(axes)
-    graphs, weighings, precisions = list(study_networks.graphs()), list(WEIGHINGS), list(PRECISIONS)
+    graphs, weighings, precisions = list(GRAPHS), list(WEIGHINGS), list(PRECISIONS)
     dashes = {FULL: "-", 8: "--", 6: "-.", 4: ":"}
     for levels, part in table.groupby(columns, sort=False):
         known = dict(zip(columns, levels, strict=True))
