@@ -40,7 +40,7 @@ def test_plan_from_scores_to_network_file(cli, table, tmp_path):
     plan = json.loads((tmp_path / "net.json").read_text())
     run = json.loads(cli("simulate", table, tmp_path / "net.json", "--json").out)
     assert run["rounds"] == plan["rounds"]  # not 20
-    bits = plan["rule"]["Quantised"]["bits"]
+    bits = plan["rule"]["quantised"]["bits"]
     assert [b == bits * t for b, t in zip(run["bits"], run["transmissions"], strict=True)] == [True] * 200
     other = json.loads(cli("simulate", table, tmp_path / "net.json", "--json", "--rounds", 1, "--rule", "degroot").out)
     assert (other["rounds"], other["bits"][0]) == (1, 64 * other["transmissions"][0])
