@@ -433,8 +433,33 @@ class Agent:
             words[column] = UNCHANGED
         if table.round.item(row) == t and table.state.item(row) == TALKING:
             self._measure(neighbour, column, row, t, now)
-            if self._somebody_excused or ABSENT not in words.tolist():
+            if self._states.is_plain and not self._somebody_excused:
+                self._average(rows, row, t)
+            elif self._somebody_excused or ABSENT not in words.tolist():
                 self._touched.append(rows)
+
+    def _average(self, rows: Rows, row: int, t: int) -> None:
+        """Go on with one item of a plain rule for as long as every message is there."""
+        table, own, heard = self._table, self._states.seat.own, len(self._heard)
+        while (words := table.word[t - 1, :, row].tolist()).count(SAID) == heard:
+            values = table.inbox[t - 1, : len(self._states.seat.senders), row, 0].tolist()
+            if own is not None:
+                values[own] = table.sent.item(t - 1, row, 0)
+            statistic = self._states.average(row, values)
+            table.trace[t, row] = statistic
+            self._account.rounds += 1
+            now = time.monotonic()
+            if t == self.rounds:
+                agreed = all(np.sign(value) == np.sign(statistic) for value in values)
+                table.agreed[row] = agreed and not table.missed[:, row].any()
+                self._finish(rows, now)
+                return
+            t += 1
+            table.round[row], table.since[row] = t, now
+            table.sent[t - 1, row], table.spoke[t - 1, row] = statistic, True
+            self._send(rows, t, np.array([[statistic]]), None)
+        if ABSENT not in words:
+            self._touched.append(rows)
 
     def _measure(self, neighbour: Neighbour, column: int, row: int, t: int, now: float) -> None:
         """How long a word took; those of round 1 wait for views, which says nothing of the neighbour's ways."""
