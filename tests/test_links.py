@@ -1,13 +1,15 @@
 """What gets through, against a plain program that keeps every message in a list, one item at a time."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from collegium import collaborate, kernels, links, policy, topology
+from collegium import collaborate, kernels, links, policy, schedule, topology
 from collegium.errors import RuleError
 from collegium.network import reference_run, validated
-from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, Quantised, Renormalise
-from helpers import POLICIES, RULES, scores
+from collegium.protocol import LOST, OWN, RECEIVED, DeGroot, DeltaTrigger, HoldLast, Outbox, Quantised, Renormalise
+from helpers import POLICIES, RULES, Stubborn, scores
 
 DIRECTED = policy.uniform(topology.erdos_renyi(6, links=14, seed=3))
 _RAW = (np.arange(25) * 7 % 11 + 1.0).reshape(5, 5)
@@ -45,11 +47,9 @@ def combined(k, t, p, mail, sent, last, newest, mailbox):
             continue
         status = "lost"
         for _, sent_in, _, _, spoke, value in sorted(m for m in mail if m[0] == t and m[2:4] == (l, k)):
-            if spoke:
-                status = "received"
-                if newest.get((l, k), 0) < sent_in:
-                    newest[l, k], last[l, k] = sent_in, value
-            elif status == "lost":
+            if spoke and newest.get((l, k), 0) < sent_in:
+                status, newest[l, k], last[l, k] = "received", sent_in, value
+            elif not spoke and status == "lost":
                 status = "silent"
         gone = {
             HoldLast(): status == "lost" or (status == "silent" and (l, k) not in last),
@@ -139,6 +139,8 @@ def test_late_messages_are_quantised_as_any_other():
         (lambda: links.Cut("abc"), "group must be a list of agents' numbers"),
         (lambda: links.Cut([0], 5, 4), "the last round of a cut must be a whole number, at least 5"),
         (lambda: collaborate(np.ones((1, 6)), DIRECTED, links=0.3), "links must be Links such as"),
+        (lambda: collaborate(np.ones((1, 6)), DIRECTED, links=links.Cut([7])), "some of agents 0 to 5"),
+        (lambda: collaborate(np.ones((1, 6)), DIRECTED, links=links.Cut([])), "some of agents 0 to 5"),
     ],
 )
 def test_impossible_links_are_refused(make, complaint):
@@ -178,3 +180,60 @@ def test_an_items_numbers_do_not_depend_on_the_batch(rule, over, mailbox):
     for i in range(30):
         alone = collaborate(x[i : i + 1], UNEVEN, 9, rule, links=over, mailbox=mailbox, items=[i]).statistics
         np.testing.assert_array_equal(alone[:, 0], whole[:, i])
+
+
+@dataclass(frozen=True)
+class Late(links.Links):
+    """Messages of round 1 come two rounds late, later ones at once."""
+
+    def delivered(self, sender, receiver, t, ids):
+        return None
+
+    def lateness(self, sender, receiver, t, ids):
+        return np.full(len(ids), 2 if t == 1 else 0)
+
+
+def test_an_overtaken_message_is_none():
+    seen = []
+
+    class Watches(Stubborn):
+        def absorb(self, seat, state, inbox):
+            seen.append((seat.agent, inbox.status[:, 0].tolist(), inbox.values[:, 0, 0].tolist()))
+            return super().absorb(seat, state, inbox)
+
+    p = policy.Policy([[0.5, 0.5], [0.5, 0.5]])
+    collaborate([[1.0, 3.0]], p, 3, Watches(0.0), links=Late())
+    status = [status for agent, status, _ in seen if agent == 0]
+    assert status == [[OWN, LOST], [OWN, RECEIVED], [OWN, RECEIVED]]  # round 3: its own message, not that of round 1
+    values = [values[1] for agent, _, values in seen if agent == 0]
+    assert values[2] != 3.0
+
+
+def test_what_falls_due_while_a_sender_is_not_heard_is_there_afterwards():
+    turns = schedule.alternating([policy.uniform(topology.complete(3)), np.eye(3)])
+    run = collaborate([[1.0, 2.0, 6.0]], turns, 80, links=links.Delayed(1))
+    np.testing.assert_allclose(run.statistics[-1], 3.0, atol=1e-6)
+
+
+def test_a_loss_next_to_one():
+    run = collaborate(scores(4, 6), DIRECTED, 5, links=links.Lossy(1 - 1e-11))
+    np.testing.assert_array_equal(run.statistics[-1], scores(4, 6))
+
+
+def test_a_mask_that_a_rule_keeps_is_its_own():
+    class Flips(Stubborn):
+        def init(self, seat, x):
+            return x, np.ones(len(x), bool)
+
+        def emit(self, seat, state, draws):
+            state[1][:] = True if draws.round == 1 else state[0][:, 0] > 0
+            return Outbox(state[0], state[1]), state
+
+        def absorb(self, seat, state, inbox):
+            state[1][:] = ~state[1]
+            return super().absorb(seat, state, inbox)[0], state[1]
+
+    x = scores(20, 6)
+    direct = collaborate(x, DIRECTED, 6, Flips(0.2)).statistics
+    for over in (links.Lossy(0.0), links.Delayed(0)):
+        np.testing.assert_array_equal(collaborate(x, DIRECTED, 6, Flips(0.2), links=over).statistics, direct)

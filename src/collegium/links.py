@@ -30,8 +30,12 @@ class Links(ABC):
         """Which of the messages sent in round t get through, shape (n,); None: all."""
 
     def lateness(self, sender: int, receiver: int, t: int, ids: U64) -> NDArray[np.int64] | None:
-        """How many rounds late each arrives, shape (n,); None: none is late."""
+        """How many rounds late each arrives, shape (n,), 0 or more; None: none is late."""
         return None
+
+    def validate(self, size: int) -> None:
+        """Refuse a network of that many agents, if there is a reason to."""
+        return
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,10 @@ class Cut(Links):
         object.__setattr__(
             self, "last", whole_number(self.last, "the last round of a cut", RuleError, at_least=self.first)
         )
+
+    def validate(self, size: int) -> None:
+        if not self._members or max(self._members) >= size or len(self._members) == size:
+            raise RuleError(f"a cut parts some of agents 0 to {size - 1} from the others; got the group {self.group}")
 
     def delivered(self, sender: int, receiver: int, t: int, ids: U64) -> Mask | None:
         crosses = (sender in self._members) != (receiver in self._members)

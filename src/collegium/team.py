@@ -261,7 +261,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         """
         rule = self.rule
         bits = rule.bits if type(rule) is Quantised and is_degroot(rule.rule) else None
-        if bits is None and not is_degroot(rule):
+        if (bits is None and not is_degroot(rule)) or type(self.policy) is not Policy:
             raise AssumptionError(f"there is a guarantee for DeGroot, quantised or not, but none for {rule}")
         self._fitted()
         run = self.run(self._complete(X) if self.columns is None else X)

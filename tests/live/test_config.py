@@ -66,6 +66,11 @@ def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str)
     assert config.read(edited(file, old, new)).agent_settings()["policy"] != before
 
 
+def test_the_same_rule_in_other_words_has_the_same_hash(file: Path) -> None:
+    before = config.read(file).policy()
+    assert config.read(edited(file, "delta-trigger:0.25", "DeltaTrigger: threshold=0.250")).policy() == before
+
+
 def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -> None:
     hashes = set()
     for name, over in {"a": OVER, "b": policy.uniform(topology.ring(3)), "c": policy.uniform(topology.ring(4))}.items():
@@ -95,6 +100,7 @@ def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -
         ("delta-trigger:0.25", "quantised:(social-learning),4,2.0", "take more bits"),
         ("[limits]", "[faults]\nloss = 2.0\n\n[limits]", "probability loss"),
         ("[talk]", "[talk", "is not a TOML file"),
+        ("[talk]", "[talk]\nthreshold = 0.1", "talk.threshold is from an earlier version: write the whole rule"),
     ],
 )
 def test_mistakes_are_named(file: Path, old: str, new: str, sentence: str) -> None:

@@ -467,7 +467,18 @@ def broken(**methods):
         (broken(emit=lambda self, seat, state, draws: (state[0], state)), "must return"),
         (broken(emit=lambda self, seat, state, draws: (Outbox(state[0], np.zeros(2, bool)), state)), "in round 1"),
         (broken(emit=lambda self, seat, state, draws: (Outbox(state[0], [True]), state)), "spoke must be a mask"),
-        (broken(statistic=lambda self, state: state[0][:, 0]), r"statistic must have shape \(2, 1\)"),
+        (
+            broken(statistic=lambda self, state: state[0][:, 0]),
+            r"float64 of shape \(2, 1\) .* got float64 of shape \(2,\)",
+        ),
+        (broken(statistic=lambda self, state: state[0] * np.nan), "statistic must be finite, agent 0 has nan"),
+        (broken(statistic=lambda self, state: state[0].astype(str)), "must be an array of float64"),
+        (
+            broken(emit=lambda self, seat, state, draws: Outbox(state[0])),
+            "failed in emit, agent 0, round 1: ValueError",
+        ),
+        (broken(absorb=lambda self, seat, state, inbox: None), "failed in (emit|statistic), agent 0"),
+        (broken(absorb=lambda self, seat, state, inbox: inbox.words), "failed in absorb, agent 0, round 1: Attribute"),
     ],
 )
 def test_a_rule_that_breaks_its_promises_is_named(rule, complaint):
@@ -479,6 +490,50 @@ def test_a_message_beyond_the_quantiser_is_refused():
     rule = Quantised(broken(emit=lambda self, seat, state, draws: (Outbox(state[0] + 5), state)), 4, 2.0)
     with pytest.raises(ScoreError, match="message 6 lies outside"):
         collaborate([[1.0, 0.0, -1.0]], RING_3, 3, rule)
+
+
+def test_bits_follow_from_codec_and_width_whatever_a_rule_claims():
+    class Claims:
+        def message_bits(self, d=1):
+            return 3
+
+    with pytest.raises(RuleError, match="must not define message_bits"):
+        type("Cheat", (Claims, Stubborn), {})
+    with pytest.raises(RuleError, match="must not define index: what a message becomes is its codec's matter"):
+        type("Trunc", (Quantised,), {"index": lambda self, values, uniform: values})
+
+
+def test_scores_are_the_callers_own():
+    """Even a rule that works in place, on one item or one agent, leaves them alone."""
+
+    def absorb(self, seat, state, inbox):
+        state[0][:] = 7.0
+        return state
+
+    for x, p in (([[1.0, 2.0, 3.0]], RING_3), ([[1.0], [2.0]], policy.uniform(topology.ring(1)))):
+        given = np.array(x)
+        collaborate(given, p, 2, broken(absorb=absorb))
+        np.testing.assert_array_equal(given, x)
+
+
+def test_a_term_of_ones_own_is_for_messages_that_differ():
+    rule = broken(emit=lambda self, seat, state, draws: (Outbox(state[0], own=state[0] + 9), state))
+    x = scores(4, 3)
+    np.testing.assert_array_equal(
+        collaborate(x, RING_3, 3, rule).statistics, collaborate(x, RING_3, 3, Stubborn(0.5)).statistics
+    )
+    bad = broken(
+        emit=lambda self, seat, state, draws: (Outbox(np.stack([state[0]] * 2, axis=1), own=np.zeros(1)), state)
+    )
+    with pytest.raises(RuleError, match=r"own must be finite float64 of shape \(4, 1\)"):
+        collaborate(x, RING_3, 3, bad)
+
+
+def test_what_rounding_left_of_a_sum_decides_nothing():
+    run = collaborate([[[0.0, 0.0, 9e-7]] * 3], RING_3, 0)
+    assert run.decisions().tolist() == [[2, 2, 2]]
+    with pytest.raises(ScoreError, match="must sum to zero"):
+        collaborate(np.full((1, 3, 3), 1.7e308), RING_3, 0)
 
 
 def test_one_message_per_receiver():

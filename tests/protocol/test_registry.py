@@ -2,8 +2,9 @@
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,6 +84,12 @@ def test_files_of_the_first_version():
         ("always", "'always' is no rule"),
         ("quantised:(always),4,2", "wraps a rule"),
         ("averaging:(always)", "the combine of a rule must be a Combine"),
+        ("delta-trigger:threshold=0.1,threshold=0.2", "gives threshold twice"),
+        ("quantised:degroot,4,2", r"a part of quantised is written in brackets: \(degroot\)"),
+        ("averaging:trigger=delta:0.1", r"written in brackets: \(delta:0.1\)"),
+        ("graph", "'graph' is no rule"),
+        ("quantised:(" * 25 + "degroot" + "),4,2" * 25, "more than 20 brackets within each other"),
+        ("x" * 30_000, "a line of at most 20000 characters"),
     ],
 )
 def test_what_cannot_be_read_is_named(text, complaint):
@@ -124,6 +131,36 @@ def test_a_rule_of_ones_own_has_a_name_once_it_is_registered(monkeypatch):
     ):
         with pytest.raises(RuleError, match=complaint):
             protocol.register(name, kind)
+
+
+@dataclass(frozen=True)
+class Odd(Stubborn):
+    share: float = 0.5
+    text: str = ""
+    flag: bool = False
+    later: float = field(default=0.0, kw_only=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["inf", "nan", "NaN", "Infinity", "true", 'a "quoted" word, or (two', "1.5", "\\", "é"]
+)
+def test_any_text_comes_back(text, monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {"odd": Odd})
+    part = Odd(0.25, text, np.bool_(True), later=2.0)
+    assert registry.rule_from_text(registry.to_text(part)) == part
+    assert registry.rule_from_data(registry.to_data(part)) == part
+
+
+def test_names_of_the_first_version_are_taken():
+    with pytest.raises(RuleError, match="is taken"):
+        protocol.register("SocialLearning", Named)
+    with pytest.raises(RuleError, match="the class itself"):
+        protocol.register("instance", Named())
+
+
+def test_schedules_have_a_text_too():
+    for one in SCHEDULES:
+        assert registry.from_text(registry.to_text(one), "schedule") == one
 
 
 def test_descriptions_are_for_people():

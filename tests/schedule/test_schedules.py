@@ -108,7 +108,7 @@ def test_a_schedule_brings_its_rule_unless_told_otherwise():
         (lambda: schedule.pairwise(topology.erdos_renyi(6, links=14, seed=3)), GraphError, "undirected"),
         (lambda: schedule.pairwise(topology.ring(1)), GraphError, "at least two agents"),
         (lambda: collaborate(np.ones((1, 3)), TURNS, 2), Exception, "3 columns, but the network has 12 agents"),
-        (lambda: collaborate(np.ones((1, 4)), Brings(4), 2), RuleError, "must have a seat for each of 4 agents"),
+        (lambda: collaborate(np.ones((1, 4)), Brings(4), 2), PolicyError, "must have a seat for each of 4 agents"),
         (lambda: collaborate(np.ones((1, 3)), object(), 2), PolicyError, "must be a Policy or another Schedule"),
     ],
 )

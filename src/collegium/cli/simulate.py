@@ -58,6 +58,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run agents with these scores over a network, and see what they decide and what it costs."""
+    from collegium import kernels
     from collegium.network import collaborate
     from collegium.protocol import registry
 
@@ -78,7 +79,8 @@ def simulate(
     else:
         chosen = read_rule(rule or "degroot", bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)))
     items = table.items
-    compiled.announce()
+    if kernels.numbers(chosen) is not None:
+        compiled.announce()
     run = collaborate(
         table.values, built, rounds, chosen, seed, items=items, mailbox=chosen_mailbox, links=chosen_links
     )

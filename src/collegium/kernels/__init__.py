@@ -103,5 +103,5 @@ def _serves(job: Job) -> bool:
 
 def _serves_losses(job: Job) -> bool:
     """Links that lose a part of the messages, on a network that does not change."""
-    lossy = type(job.links) is Lossy and job.links.loss < 1
+    lossy = type(job.links) is Lossy and job.links.loss * 2.0**32 <= 2**32 - 1
     return lossy and type(job.schedule) is Policy and _serves(job._replace(links=Perfect()))

@@ -78,7 +78,7 @@ class Tally(NamedTuple):
 def arrays(job: Job) -> Arrays:
     """A job of one number a score as plain arrays."""
     schedule = job.schedule
-    if isinstance(schedule, Policy):
+    if type(schedule) is Policy:
         graph = schedule.graph
         indptr, indices = graph.indptr[None].view(np.uint64), graph.indices.view(np.uint32)
         weights, audience = schedule.weights, graph.audience_sizes[None]
@@ -112,11 +112,19 @@ def run(job: Arrays, rule: Numbers) -> Recorded:
 def _records(job: Arrays, rule: Numbers) -> tuple[Doubles, NDArray[np.int64], NDArray[np.bool_]]:
     """Room for statistics, transmissions of each round, and who spoke, where not everybody does."""
     n, K = job.scores.shape
-    spoke = _NOBODY if job.final or rule.trigger == _ALWAYS else np.zeros((job.rounds, n, K), np.bool_)
-    return np.empty((1 if job.final else job.rounds + 1, n, K)), np.zeros((job.rounds, n), np.int64), spoke
+    always = rule.trigger == _ALWAYS
+    spoke = _NOBODY if job.final or always else np.zeros((job.rounds, n, K), np.bool_)
+    costs = np.zeros((0, 0) if always else (job.rounds, n), np.int64)
+    return np.empty((1 if job.final else job.rounds + 1, n, K)), costs, spoke
 
 
-def _recorded(statistics: Doubles, costs: NDArray[np.int64], spoke: NDArray[np.bool_]) -> Recorded:
+def _recorded(
+    job: Arrays, rule: Numbers, statistics: Doubles, costs: NDArray[np.int64], spoke: NDArray[np.bool_]
+) -> Recorded:
+    if rule.trigger == _ALWAYS:  # every item costs the same, and needs no place of its own
+        networks = job.audience.sum(axis=1)
+        each = networks[np.arange(job.rounds) % len(networks)]
+        costs = np.broadcast_to(each[:, None], (job.rounds, len(job.scores)))
     return Recorded(statistics[..., None], costs, None if spoke is _NOBODY else spoke)
 
 
@@ -136,7 +144,7 @@ def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
         )  # fmt: skip
 
     spread(piece, n, _block_size(n, K), work=job.work * job.rounds)
-    return _recorded(statistics, costs, spoke)
+    return _recorded(job, rule, statistics, costs, spoke)
 
 
 def sweep(job: Arrays, rules: list[Numbers], seeds: list[int], labels: Doubles) -> Tally:
@@ -190,7 +198,6 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
         indptr, audience = job.indptr[network], job.audience[network]
         if plain:
             sent = x
-            costs[t - 1] = audience.sum()
         else:
             salt0, salt1 = sender_salts(np.arange(K), np.array(t)) if rule.levels else (key0[0], key1[0])
             spoken[:] = 0
@@ -202,7 +209,8 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
                 )  # fmt: skip
 
             spread(speak, K, size, work=job.work)
-            costs[t - 1] = spoken.sum(axis=0)
+            if len(costs):
+                costs[t - 1] = spoken.sum(axis=0)
             if spoke is not _NOBODY:
                 spoke[t - 1] = fired.T > 0
 
@@ -216,7 +224,7 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
         if not job.final:
             statistics[t] = x.T
     statistics[-1] = x.T
-    return _recorded(statistics, costs, spoke)
+    return _recorded(job, rule, statistics, costs, spoke)
 
 
 def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
@@ -246,7 +254,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
         for t in rounds:
             spent[:] = 0
             if rule == Numbers():
-                sent, spent[:] = x, audience.sum()
+                sent = x
             else:
                 key0, key1 = (word[0][lo:hi] if rule.levels else word[0] for word in keys)
                 salt0, salt1 = (word[t - 1] if rule.levels else word[0] for word in salts)
@@ -254,7 +262,8 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
                     0, K, items, t == 1, x, start, sent, fired, streak, numbers,
                     key0, key1, salt0, salt1, audience, spent,
                 )  # fmt: skip
-            costs[t - 1, lo:hi] = spent
+            if len(costs):
+                costs[t - 1, lo:hi] = spent
             if spoke is not _NOBODY:
                 spoke[t - 1, lo:hi] = fired.T > 0
             words = item_words[0][lo:hi], item_words[1][lo:hi], link_words[0][t - 1], link_words[1][t - 1]
@@ -272,7 +281,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
                 statistics[0 if job.final else t, lo:hi] = x.T
 
     spread(piece, n, (1 if remembers else 4) * _block_size(n, K), work=2 * job.work * job.rounds)
-    return _recorded(statistics, costs, spoke)
+    return _recorded(job, rule, statistics, costs, spoke)
 
 
 def _numbers(rule: Numbers) -> tuple[float, ...]:
@@ -612,7 +621,7 @@ def _block(
     noted = spoke.shape[0] > 0
     fired = np.ones((K if noted or not hold else 1, width))
     streak = np.zeros((K, width))
-    per_item = np.zeros(items if keep else 0)
+    per_item = np.zeros(items if costs.shape[0] > 0 else 0)
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
         block_key0[:items], block_key1[:items] = key0[lo:hi], key1[lo:hi]

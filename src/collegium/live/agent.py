@@ -57,7 +57,7 @@ from collegium.live.wire import (
     decode,
     encode,
 )
-from collegium.protocol import DeGroot, HoldLast, Rule, Seat
+from collegium.protocol import DeGroot, HoldLast, Rule, Seat, registry
 from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox
 
 Name = int | str
@@ -866,7 +866,7 @@ class Agent:
                 "network": self.place.network,
                 "ready": not_ready_reason is None,
                 "not_ready_reason": not_ready_reason,
-                "rule": str(self.rule),
+                "rule": registry.describe(self.rule),
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
                 "refused_peers": dict(self._refused_peers),

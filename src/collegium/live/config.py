@@ -180,7 +180,8 @@ class AgentFile(_Table):
 
     def policy(self) -> int:
         """A hash of what all must agree on: agents with different ones do not understand each other."""
-        return int(digest(msgspec.json.encode((self.talk, self.model.classes))), 16)
+        talk = msgspec.structs.replace(self.talk, rule=registry.to_text(self.rule()))  # however it was spelt
+        return int(digest(msgspec.json.encode((talk, self.model.classes))), 16)
 
     def rule(self) -> Rule:
         """The rule that is meant."""
@@ -243,6 +244,11 @@ def _in_words(problem: str) -> str:
     place = where.lstrip(".") or "the file"
     unknown = re.fullmatch("Object contains unknown field (.*)", what)
     missing = re.fullmatch("Object missing required field (.*)", what)
+    if unknown and place == "talk" and unknown[1] in ("threshold", "patience", "confidence", "bits", "bound"):
+        return (
+            f"talk.{unknown[1]} is from an earlier version: write the whole rule in one line, such as "
+            'rule = "quantised:(delta-trigger:0.1),4,2.0", or run init anew'
+        )
     if unknown:
         return f"{place} has no setting {unknown[1]!r}: is it misspelt?"
     if missing:

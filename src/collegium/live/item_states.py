@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import U64, Draws, item_keys
+from collegium.errors import RuleError
 from collegium.protocol.averaging import is_degroot
 from collegium.protocol.base import Floats, Inbox, Mask, Rule
 from collegium.protocol.sending import encoded
@@ -41,6 +42,8 @@ class ItemStates:
         draws = Draws.of_keys((self._keys[0][rows], self._keys[1][rows]), self.seat.agent, t)
         outbox, state = self.rule.emit(self.seat, self._states.get(rows), draws)
         sent = encoded(self.rule, self.seat, outbox, draws, self.width)
+        if sent.codes.ndim == 3:
+            raise RuleError(f"{self.rule} sends another message to each receiver, which live agents cannot do yet")
         self._states.set(rows, state)
         self._sent[rows if sent.spoke is None else rows[sent.spoke]] = sent.values
         return sent.codes, sent.spoke

@@ -12,13 +12,13 @@ from collegium import kernels
 from collegium._util.arguments import whole_number
 from collegium._util.randomness import Seed, item_ids, item_names, seed64
 from collegium._util.scores import check_scores_of_classes
-from collegium.errors import PolicyError, RuleError, ScoreError
+from collegium.errors import RuleError, ScoreError
 from collegium.kernels.job import Floats, Job, Recorded
 from collegium.links import Links, Perfect
-from collegium.network._loop import reference_run, seats_of_round
+from collegium.network._loop import reference_run
 from collegium.network._run import Items, Run
-from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Mailbox, Rule
+from collegium.schedule._validation import validate as validate_schedule
 from collegium.schedule.base import Schedule
 
 
@@ -62,7 +62,17 @@ def collaborate(
     statistics = recorded.statistics
     if statistics.shape[3] == 1:
         statistics = statistics[..., 0]
-    return Run(statistics, recorded.costs, rule, schedule, items, job.seed, links=links, silences=recorded.spoke)
+    return Run(
+        statistics,
+        recorded.costs,
+        rule,
+        schedule,
+        items,
+        job.seed,
+        links=links,
+        mailbox=mailbox,
+        silences=recorded.spoke,
+    )
 
 
 def run_job(job: Job, rule: Rule) -> Recorded:
@@ -84,11 +94,8 @@ def validated(
     items: Items | None = None,
 ) -> Job:
     """The arguments of a run, checked: everything a user can get wrong is noticed here, before any round is run."""
-    if not isinstance(schedule, Schedule):
-        raise PolicyError(
-            f"schedule must be a Policy or another Schedule, got {type(schedule).__name__}; wrap a matrix as Policy(A)"
-        )
     rounds = whole_number(rounds, "rounds", RuleError, at_most=2**31 - 1)
+    validate_schedule(schedule, rounds)
     if record not in ("all", "final"):
         raise RuleError(f'record must be "all" or "final", got {record!r}')
     for rule in rules:
@@ -103,11 +110,8 @@ def validated(
         _check_range(values, rule, rounds)
     ids = item_ids(items, len(values))
     ids.flags.writeable = False
-    job = Job(values, schedule, rounds, seed64(rng), ids, links, mailbox, record == "final")
-    if not isinstance(schedule, Policy):
-        for t in range(1, rounds + 1):
-            seats_of_round(job, t)
-    return job
+    links.validate(schedule.size)
+    return Job(values, schedule, rounds, seed64(rng), ids, links, mailbox, record == "final")
 
 
 def _check_range(scores: Floats, rule: Rule, rounds: int) -> None:

@@ -70,6 +70,8 @@ class _Link:
         self.known = np.zeros(n, np.bool_)
         self._newest = np.zeros(n, np.int64)
         """The round in which the message was sent that came last."""
+        self._read = 0
+        """The round in which the receiver last took in what had arrived."""
         self._late: deque[tuple[int, NDArray[np.int64], Floats, Mask | None]] = deque()
         """Messages under way: round sent, round of arrival by item (0: never), values, about which items."""
         self._due: list[tuple[int, Mask | None, Floats, Mask | None]] = []
@@ -92,16 +94,21 @@ class _Link:
             self.known |= delivered
             return np.uint8(LOST) - np.uint8(LOST - RECEIVED) * delivered.view(np.uint8)
         status = np.full(len(self.known), LOST, np.uint8)
-        arriving = [(sent_in, arrival == t, values, spoke) for sent_in, arrival, values, spoke in self._late]
+        # What fell due while this sender was not heard is there now.
+        arriving = [
+            (sent_in, (self._read < arrival) & (arrival <= t), values, spoke)
+            for sent_in, arrival, values, spoke in self._late
+        ]
+        self._read = t
         for sent_in, due, values, spoke in arriving + self._due:
             here = np.ones(len(status), np.bool_) if due is None else due
             fresh = here if spoke is None else here & spoke
             if spoke is not None:
                 np.copyto(status, SILENT, where=here & ~spoke & (status == LOST))
-            status -= (status - np.uint8(RECEIVED)) * fresh
-            if self._late:
+            if self._late:  # a message that was overtaken is none
                 fresh = fresh & (self._newest < sent_in)
                 np.copyto(self._newest, sent_in, where=fresh)
+            status -= (status - np.uint8(RECEIVED)) * fresh
             self.last = np.where(fresh[:, None], values, self.last)
             self.known |= fresh
         self._due.clear()
@@ -127,14 +134,14 @@ class ThroughLinks:
                 values = np.zeros((len(self._job.ids), *values.shape[1:]))
                 values[message.spoke] = message.values
             self._keep_own(seat.agent, message, values)
+            spoke = None if message.spoke is None else message.spoke.copy()
             for place, receiver in enumerate(seat.receivers.tolist()):
-                self._send(t, seat.agent, receiver, values if values.ndim == 2 else values[:, place], message.spoke)
+                self._send(t, seat.agent, receiver, values if values.ndim == 2 else values[:, place], spoke)
 
     def _keep_own(self, k: int, message: Sent, values: Floats) -> None:
-        if message.own is not None:
-            self._own[k] = message.own
-        elif values.ndim == 2:
-            self._own[k] = values if message.spoke is None else np.where(message.spoke[:, None], values, self._own[k])
+        own = values if values.ndim == 2 else message.own
+        if own is not None:
+            self._own[k] = own if message.spoke is None else np.where(message.spoke[:, None], own, self._own[k])
 
     def _send(self, t: int, sender: int, receiver: int, values: Floats, spoke: Mask | None) -> None:
         ids, links = self._job.ids, self._job.links

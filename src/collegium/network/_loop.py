@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from collegium._util.randomness import Draws, item_keys
-from collegium.errors import RuleError
+from collegium.errors import CollegiumError, RuleError
 from collegium.kernels.job import Job, Recorded
 from collegium.links import Perfect
 from collegium.network._delivery import Direct, ThroughLinks
 from collegium.protocol.base import Floats, Rule
 from collegium.protocol.sending import encoded
-from collegium.topology.seat import Seat
 
 
 def reference_run(job: Job, rule: Rule) -> Recorded:
@@ -25,16 +25,18 @@ def reference_run(job: Job, rule: Rule) -> Recorded:
     statistics = np.empty((1 if job.final else job.rounds + 1, n, K, d))
     costs = np.zeros((job.rounds, n), np.int64)
     spoke = None
-    seats = seats_of_round(job, 1)
-    states = [rule.init(seat, np.ascontiguousarray(job.scores[:, seat.agent])) for seat in seats]
+    seats = job.schedule.at(1)
+    with _named(rule, "init"):
+        states = [rule.init(seat, job.scores[:, seat.agent].copy()) for seat in seats]
     _note(statistics[0], rule, states)
     for t in range(1, job.rounds + 1):
         if t > 1:
-            seats = seats_of_round(job, t)
+            seats = job.schedule.at(t)
         sent = []
         for k, seat in enumerate(seats):
             draws = Draws.of_keys(keys, k, t)
-            outbox, states[k] = rule.emit(seat, states[k], draws)
+            with _named(rule, f"emit, agent {k}, round {t}"):
+                outbox, states[k] = rule.emit(seat, states[k], draws)
             message = encoded(rule, seat, outbox, draws, width)
             sent.append(message)
             if message.spoke is None:
@@ -50,7 +52,9 @@ def reference_run(job: Job, rule: Rule) -> Recorded:
             delivery = ThroughLinks(job, width)
         delivery.post(t, seats, sent)
         for k, seat in enumerate(seats):
-            states[k] = rule.absorb(seat, states[k], delivery.inbox(t, seat))
+            inbox = delivery.inbox(t, seat)
+            with _named(rule, f"absorb, agent {k}, round {t}"):
+                states[k] = rule.absorb(seat, states[k], inbox)
         if not job.final:
             _note(statistics[t], rule, states)
     if job.final:
@@ -60,18 +64,24 @@ def reference_run(job: Job, rule: Rule) -> Recorded:
 
 def _note(page: Floats, rule: Rule, states: Sequence[Any]) -> None:
     for k, state in enumerate(states):
-        statistic = rule.statistic(state)
-        if np.shape(statistic) != page[:, k].shape:
+        with _named(rule, f"statistic, agent {k}"):
+            statistic = np.asarray(rule.statistic(state))
+        if statistic.shape != page[:, k].shape or statistic.dtype != np.float64:
             raise RuleError(
-                f"{rule}.statistic must have shape {page[:, k].shape} for {len(page)} items, got {np.shape(statistic)}"
+                f"{rule}.statistic must be an array of float64 of shape {page[:, k].shape} for {len(page)} items, "
+                f"got {statistic.dtype} of shape {statistic.shape}"
             )
+        if not np.isfinite(statistic).all():
+            raise RuleError(f"{rule}.statistic must be finite, agent {k} has {statistic[~np.isfinite(statistic)][0]}")
         page[:, k] = statistic
 
 
-def seats_of_round(job: Job, t: int) -> Sequence[Seat]:
-    """The seats of a round, one for each agent."""
-    seats = job.schedule.at(t)
-    K = job.scores.shape[1]
-    if len(seats) != K or any(seat.agent != k for k, seat in enumerate(seats)):
-        raise RuleError(f"round {t} of {job.schedule!r} must have a seat for each of {K} agents, in order")
-    return seats
+@contextmanager
+def _named(rule: Rule, what: str) -> Iterator[None]:
+    """Say whose mistake it is."""
+    try:
+        yield
+    except (AttributeError, IndexError, TypeError, ValueError) as problem:
+        if isinstance(problem, CollegiumError):
+            raise
+        raise RuleError(f"{rule} failed in {what}: {type(problem).__name__}: {problem}") from problem

@@ -18,6 +18,7 @@ from collegium.links import Links, Perfect
 from collegium.policy import Policy
 from collegium.protocol.averaging import is_degroot
 from collegium.protocol.base import Rule
+from collegium.protocol.mailbox import HoldLast, Mailbox, Renormalise
 from collegium.schedule.base import Schedule
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Run:
     missing: NDArray[np.bool_] | None = field(repr=False, default=None)
     """Where a team's agent had no view of an item and started from 0, shape (n, K); None if none was missing."""
     links: Links = Perfect()
+    mailbox: Mailbox = HoldLast()
     silences: NDArray[np.bool_] | None = field(repr=False, default=None)
     """Who spoke, as `spoke`; None where everybody did, or where it was not kept."""
 
@@ -76,12 +78,16 @@ class Run:
     @property
     def bits(self) -> NDArray[np.int64]:
         """Bits sent per item, shape (n,): transmissions times the size of a message (64 a number unless quantised)."""
-        return self.transmissions * self.rule.message_bits(self.numbers)
+        return self.transmissions * self._message_bits
 
     @property
     def bits_by_round(self) -> NDArray[np.int64]:
         """Bits sent per round and item, shape (T, n)."""
-        return self.transmissions_by_round * self.rule.message_bits(self.numbers)
+        return self.transmissions_by_round * self._message_bits
+
+    @property
+    def _message_bits(self) -> int:
+        return self.rule.codec.message_bits * self.rule.width(self.numbers)
 
     @property
     def spoke(self) -> NDArray[np.bool_]:
@@ -162,6 +168,11 @@ class Run:
             raise RuleError(f"{what} is known for DeGroot at full precision, not for {self.rule}")
         if type(self.links) is not Perfect:
             raise RuleError(f"{what} is known where every message gets through, not for {self.links}")
+        if type(self.policy) is not Policy or type(self.mailbox) not in (HoldLast, Renormalise):
+            raise RuleError(
+                f"{what} is known for a Policy and a built-in mailbox, not for {type(self.policy).__name__} and "
+                f"{self.mailbox}"
+            )
 
     def _recorded(self, round: int) -> int:
         """The place of a round in `statistics`."""

@@ -40,7 +40,7 @@ class Sweep:
     @property
     def bits(self) -> Doubles:
         """Mean bits per item up to each round, shape (R, M, T+1)."""
-        size = np.array([rule.message_bits() for rule in self.rules], np.float64)
+        size = np.array([rule.codec.message_bits * rule.width(1) for rule in self.rules], np.float64)
         return self.transmissions * size[:, None, None]
 
     def __repr__(self) -> str:

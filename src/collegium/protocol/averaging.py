@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from collegium._util.randomness import Draws
 from collegium.errors import RuleError
 from collegium.protocol.base import Floats, Inbox, Outbox, Rule, completed, message_width
-from collegium.protocol.codec import Codec, Float64
+from collegium.protocol.codec import Codec, Float64, Quantise
 from collegium.protocol.combine import Combine, WeightedMean
-from collegium.protocol.trigger import Always, Trigger
+from collegium.protocol.trigger import Always, Delta, LabelStable, Trigger
 from collegium.topology.seat import Seat
 
 
@@ -85,7 +85,10 @@ def is_degroot(rule: Any) -> bool:
     """
     from collegium.protocol.degroot import DeGroot
 
-    return type(rule) is DeGroot or (type(rule) is Averaging and rule == Averaging())
+    if type(rule) is DeGroot:
+        return True
+    parts = (WeightedMean, Always, Float64)
+    return type(rule) is Averaging and (type(rule.combine), type(rule.trigger), type(rule.codec)) == parts
 
 
 def tends_to_mean(rule: Any) -> bool:
@@ -97,5 +100,7 @@ def tends_to_mean(rule: Any) -> bool:
 
     if type(rule) is Quantised:
         rule = rule.rule
-    known = type(rule) in (Averaging, DeGroot, DeltaTrigger, LabelStability)
-    return known and type(rule.combine) is WeightedMean
+    if type(rule) not in (Averaging, DeGroot, DeltaTrigger, LabelStability):
+        return False
+    sends, writes = type(rule.trigger) in (Always, Delta, LabelStable), type(rule.codec) in (Float64, Quantise)
+    return type(rule.combine) is WeightedMean and sends and writes

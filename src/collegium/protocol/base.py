@@ -65,7 +65,7 @@ class Rule(ABC, Generic[S]):
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        if "message_bits" in vars(cls):
+        if cls.message_bits is not Rule.message_bits:
             raise RuleError(
                 f"{cls.__name__} must not define message_bits: it follows from codec and width, and cannot be claimed"
             )

@@ -33,6 +33,15 @@ class Quantised(Rule[Any]):
     bound: float
     codec: Codec = field(default=Float64(), init=False, repr=False, compare=False)
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        changed = [name for name in ("index", "level", "encode", "decode") if hasattr(cls, name)]
+        if changed:
+            raise RuleError(
+                f"{cls.__name__} must not define {changed[0]}: what a message becomes is its codec's matter. Derive a "
+                "codec from protocol.codec.Quantise, and use Averaging(codec=…)"
+            )
+
     def __post_init__(self) -> None:
         if not isinstance(self.rule, Rule) or type(self.rule.codec) is not Float64:
             raise RuleError(

@@ -64,19 +64,28 @@ _EARLIER = {"DeGroot": "degroot", "SocialLearning": "social-learning", "DeltaTri
             "LabelStability": "label-stability", "Quantised": "quantised"}  # fmt: skip
 """What files of the first version call the rules."""
 _registered: dict[str, type] = {}
+_LONGEST, _DEEPEST = 20_000, 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def register(name: str, kind: type[P]) -> type[P]:
     """Give a part of one's own a name, in this process; a package does it by an entry point, for all processes."""
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise RuleError(f"a name has letters, digits, - and _, and begins with a letter; got {name!r}")
-    if not is_dataclass(kind):
-        raise RuleError(f"{kind.__name__} must be a frozen dataclass to be written as text and read back")
-    if _registered.get(name, kind) is not kind or any(name in names for names in _BUILT_IN.values()):
+    if not _is_frozen(kind):
+        raise RuleError(
+            f"{kind!r:.60} must be a frozen dataclass, the class itself, to be written as text and read back"
+        )
+    taken = name in _EARLIER or any(name in names for names in _BUILT_IN.values())
+    earlier = _registered.get(name, kind)  # a class that was written again, as in a notebook, takes its own place
+    if taken or (earlier.__module__, earlier.__qualname__) != (kind.__module__, kind.__qualname__):
         raise RuleError(f"the name {name!r} is taken")
     _registered[name] = kind
     return kind
+
+
+def _is_frozen(kind: Any) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind) and bool(getattr(kind, "__dataclass_params__").frozen)  # noqa: B009
 
 
 def names(kind: str = "rule") -> list[str]:
@@ -114,7 +123,7 @@ def kind_of(name: str, what: str = "rule") -> type[Any]:
         found = point.load()
     except Exception as problem:
         raise RuleError(f"{name!r} ({point.value}) cannot be loaded: {type(problem).__name__}: {problem}") from problem
-    if not isinstance(found, type) or not is_dataclass(found):
+    if not _is_frozen(found):
         raise RuleError(f"{name!r} ({point.value}) must be a frozen dataclass")
     return found
 
@@ -143,7 +152,9 @@ def name_of(part: Any) -> str:
 
 def to_data(value: Any) -> Any:
     """A part as plain data for JSON: `{name: {setting: value}}`."""
-    if isinstance(value, (bool, int, str, type(None))):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, str, type(None))):
         return value
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
@@ -192,7 +203,10 @@ def to_text(part: Any) -> str:
     >>> to_text(Quantised(DeltaTrigger(0.1), bits=4, bound=2.0))
     'quantised:(delta-trigger:0.1),4,2.0'
     """
-    settings = [_text(getattr(part, field.name)) for field in _settings(type(part))]
+    settings = [
+        f"{field.name}={_text(getattr(part, field.name))}" if field.kw_only else _text(getattr(part, field.name))
+        for field in _settings(type(part))
+    ]
     return name_of(part) + (":" + ",".join(settings) if settings else "")
 
 
@@ -202,7 +216,9 @@ def from_text(text: str, what: str = "rule") -> Any:
     >>> from_text("lossy:0.3,seed=1", "links")
     Lossy(loss=0.3, seed=1)
     """
-    return _of_kind(_from_text(text, what), text, what)
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise RuleError(f"a {what} is a line of at most {_LONGEST} characters, got {str(text)[:60]!r}")
+    return _of_kind(_from_text(text, what, 0), text, what)
 
 
 def rule_from_text(text: str) -> Rule:
@@ -246,31 +262,47 @@ def _text(value: Any) -> str:
     if isinstance(plain, (int, float)):
         return repr(plain)
     if isinstance(plain, str):
-        return plain if _NAME.fullmatch(plain) and plain not in ("none", "true", "false") else json.dumps(plain)
+        return plain if _NAME.fullmatch(plain) and _value(plain, "", "", 0) == plain else json.dumps(plain)
     if isinstance(plain, (list, tuple)):
         return f"[{','.join(map(_text, plain))}]"
+    if hasattr(plain, "to_data"):  # a network
+        return json.dumps(to_data(plain))
     return f"({to_text(plain)})"
 
 
-def _from_text(text: str, what: str) -> Any:
+def _from_text(text: str, what: str, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise RuleError(f"{text[:60]!r} has more than {_DEEPEST} brackets within each other")
     name, _, rest = text.strip().partition(":")
     kind = kind_of(name, what)
-    given, named = [], {}
+    if not depth and name in _BUILT_IN["network"]:
+        raise RuleError(f"{name!r} is no {what}; known are {', '.join(names(what))}")
+    given: list[Any] = []
+    named: dict[str, Any] = {}
     for setting in _split(rest, text) if rest else ():
         key, equals, value = setting.partition("=")
-        if equals and key.strip().isidentifier():
-            named[key.strip()] = _value(value, what, text)
+        key = key.strip()
+        if not equals or not key.isidentifier():
+            given.append(_value(setting, what, text, depth))
+        elif key in named:
+            raise RuleError(f"{text!r:.80} gives {key} twice")
         else:
-            given.append(_value(setting, what, text))
+            named[key] = _value(value, what, text, depth)
     return _make(name, kind, tuple(given), named)
 
 
-def _value(text: str, what: str, whole: str) -> Any:
+def _value(text: str, what: str, whole: str, depth: int) -> Any:
     text = text.strip()
     if text.startswith("(") and text.endswith(")"):
-        return _from_text(text[1:-1], what)
+        return _from_text(text[1:-1], what, depth + 1)
     if text.startswith("[") and text.endswith("]"):
-        return tuple(_value(one, what, whole) for one in _split(text[1:-1], whole)) if text[1:-1].strip() else ()
+        inner = text[1:-1]
+        return tuple(_value(one, what, whole, depth + 1) for one in _split(inner, whole)) if inner.strip() else ()
+    if text.startswith("{") and text.endswith("}"):
+        try:
+            return _from_data(json.loads(text), what)
+        except ValueError:
+            raise RuleError(f"cannot read {text[:60]!r}: it is no JSON") from None
     if text in ("none", "true", "false"):
         return {"none": None, "true": True, "false": False}[text]
     for read in (int, float, json.loads):
@@ -284,11 +316,12 @@ def _value(text: str, what: str, whole: str) -> Any:
 def _split(text: str, whole: str) -> Iterator[str]:
     """The parts between commas that stand in no brackets."""
     depth = start = 0
-    quoted = False
+    quoted = escaped = False
     for place, letter in enumerate(text):
-        quoted ^= letter == '"'
+        quoted ^= letter == '"' and not escaped
+        escaped = letter == "\\" and not escaped
         if not quoted:
-            depth += (letter in "([") - (letter in ")]")
+            depth += (letter in "([{") - (letter in ")]}")
             if letter == "," and depth == 0:
                 yield text[start:place]
                 start = place + 1
@@ -300,6 +333,11 @@ def _split(text: str, whole: str) -> Iterator[str]:
 
 
 def _make(name: str, kind: type[Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    for value in (*given, *named.values()):
+        if isinstance(value, str) and any(
+            value.partition(":")[0] in known for known in (*_BUILT_IN.values(), own_names())
+        ):
+            raise RuleError(f"a part of {name} is written in brackets: ({value})")
     try:
         return kind(*given, **named)
     except TypeError as problem:

@@ -41,6 +41,15 @@ def encoded(rule: Rule, seat: Seat, outbox: Outbox, draws: Draws, width: int) ->
             f"messages must have shape ({n}, {width}) for {n} items and width {width}, or one per receiver "
             f"({n}, {len(seat.receivers)}, {width}); got {values.shape}",
         )  # fmt: skip
+    if values.ndim == 2:
+        own = None  # the message itself
+    elif own is not None and (
+        not isinstance(own, np.ndarray)
+        or own.dtype != np.float64
+        or own.shape != (n, width)
+        or not np.isfinite(own).all()
+    ):
+        raise _broken(rule, seat, draws, f"own must be finite float64 of shape ({n}, {width}), got {own!r:.60}")
     if spoke is not None:
         if not isinstance(spoke, np.ndarray) or spoke.dtype != np.bool_ or spoke.shape != (n,):
             raise _broken(rule, seat, draws, f"spoke must be a mask of shape ({n},) or None, got {spoke!r:.80}")
@@ -55,6 +64,8 @@ def encoded(rule: Rule, seat: Seat, outbox: Outbox, draws: Draws, width: int) ->
     flat = values if values.ndim == 2 else values.reshape(len(values), values.shape[1] * width)
     codes = rule.codec.encode(flat, draws)
     bits = rule.codec.message_bits
+    if bits != 64 and not 1 <= bits <= 32:
+        raise _broken(rule, seat, draws, f"{rule.codec} must have 1 to 32 bits a number, or 64; it has {bits}")
     fits = codes.dtype == np.float64 if bits == 64 else codes.dtype.kind == "u" and codes.max(initial=0) < 1 << bits
     if not fits:  # a live agent would cut them to their bits
         raise _broken(rule, seat, draws, f"{rule.codec} has {bits} bits a number, but its codes are {codes.dtype}")

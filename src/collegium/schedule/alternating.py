@@ -25,13 +25,14 @@ class Alternating:
     _seats: tuple[Sequence[Seat], ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        networks = self.networks
+        networks = tuple(as_weights(network) for network in self.networks)
         if not networks:
             raise PolicyError("alternating needs at least one network")
         sizes = sorted({network.graph.size for network in networks})
         if len(sizes) > 1:
             raise PolicyError(f"alternating networks must have the same agents; got networks of {sizes} agents")
-        _require_connected([network.graph for network in networks])
+        require_connected([network.graph for network in networks])
+        object.__setattr__(self, "networks", networks)
         seats = tuple(one.at(1) if isinstance(one, Policy) else one.seats() for one in networks)
         object.__setattr__(self, "_seats", seats)
 
@@ -66,7 +67,7 @@ def alternating(networks: Sequence[Policy | ArrayLike | Any]) -> Alternating:
     return Alternating(tuple(as_weights(network) for network in networks))
 
 
-def _require_connected(graphs: Sequence[Graph]) -> None:
+def require_connected(graphs: Sequence[Graph]) -> None:
     """Refuse networks that even together leave one agent unheard by another."""
     sources, targets = (np.concatenate([getattr(g, ends) for g in graphs]) for ends in ("indices", "hearers"))
     pair = Graph.from_links(graphs[0].size, sources, targets).unreachable_pair()
