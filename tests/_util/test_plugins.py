@@ -145,3 +145,20 @@ def test_a_fingerprint_is_of_the_code_not_of_its_place(folder):
     assert first != plugins.fingerprint("mine.py:also", plugins.DATA)
     (folder / "mine.py").write_text("def load(): return 3\n")
     assert first != plugins.fingerprint("mine.py:load", plugins.DATA)
+
+
+def test_a_digest_follows_what_lies_beside_the_file_and_is_imported(tmp_path):
+    (tmp_path / "mine.py").write_text("import helper\nfrom deep.er import x\ndef load(): return helper.SHIFT\n")
+    (tmp_path / "helper.py").write_text("from other import y\nSHIFT = 0.5\n")
+    (tmp_path / "other.py").write_text("y = 1\n")
+    (tmp_path / "unrelated.py").write_text("z = 1\n")
+    written = f"{tmp_path / 'mine.py'}:load"
+    first = plugins.fingerprint(written, plugins.DATA)
+    (tmp_path / "unrelated.py").write_text("z = 2\n")
+    assert plugins.fingerprint(written, plugins.DATA) == first
+    for name in ("helper", "other", "mine"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(path.read_text() + "# changed\n")
+        changed = plugins.fingerprint(written, plugins.DATA)
+        assert changed != first
+        first = changed

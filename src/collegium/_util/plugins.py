@@ -6,10 +6,11 @@ the object. Its folder is searched last by imports, for what lies beside it.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from importlib import import_module, metadata
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from collegium.errors import InputFileError, brief
+from collegium.errors import CollegiumError, InputFileError, brief
 
 DATA = "collegium.data"
 MODELS = "collegium.models"
@@ -49,11 +50,8 @@ def call(written: str, group: str, *arguments: Any) -> Any:
     function = load(written, group)
     if not callable(function):
         raise InputFileError(f"{short(written)} must be a function, got {type(function).__name__}")
-    try:
-        return function(*arguments)
-    except (Exception, SystemExit) as problem:
-        file = str(_split(written)[0].absolute()) if is_file(written) else ""
-        raise InputFileError(f"{short(written)} failed{_where(problem, file)}: {_what(problem)}") from problem
+    file = str(_split(written)[0].absolute()) if is_file(written) else ""
+    return guarded(short(written), file, function, *arguments)
 
 
 def is_file(written: str) -> bool:
@@ -103,9 +101,38 @@ def fingerprint(written: str, group: str, known: Iterable[str] = ()) -> str:
     """What changes with the code behind it: the content of the file, or the version of the package."""
     if is_file(written):
         path, name = _split(written)
-        return f"{name} {sha256(_read(path)).hexdigest()}"
+        return f"{name} {digest_of(path)}"
     package = _entry(written, group, known).dist
     return f"{written} {package.name} {package.version}" if package else written
+
+
+def digest_of(path: Path) -> str:
+    """A digest of a Python file and of the files beside it that it imports, and so on."""
+    found, waiting = {}, [path.absolute()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found[path] = source = _read(path)
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError):  # loading it says so
+            continue
+        imported = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+        imported += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        beside = [path.with_name(f"{name.partition('.')[0]}.py") for name in imported]
+        waiting += [file for file in beside if file.is_file()]
+    return sha256(b"".join(found[path] for path in sorted(found))).hexdigest()
+
+
+def guarded(what: str, file: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a user's file returns; what goes wrong in it becomes a sentence with the line."""
+    try:
+        return function(*arguments)
+    except CollegiumError:
+        raise
+    except (Exception, SystemExit) as problem:
+        raise InputFileError(f"{what} failed{_where(problem, file)}: {_what(problem)}") from problem
 
 
 def _split(written: str) -> tuple[Path, str]:

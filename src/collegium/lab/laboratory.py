@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from collegium._util import plugins
 from collegium._util.files import atomic_write
@@ -24,6 +24,7 @@ from collegium.lab.records import Store
 from collegium.lab.studies import find
 from collegium.lab.study import Options, Origin, Study
 from collegium.lab.table import StudyRow, Table
+from collegium.protocol import registry
 
 _PLAN = "plan.json"
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class Laboratory:
         names = [plugins.absolute(name) for name in names]
         chosen = find(names, options.data, options.models)
         self._write(self.folder / _PLAN, {"studies": names, "options": asdict(options)})
-        wanted = [job for study in chosen for job in study.jobs(options)]
+        wanted = [job for study in chosen for job in _jobs(study, options)]
         monte_carlo.train(wanted, self.store, backend, options.root)
         for study in track(chosen, "evaluating studies"):
             path = self._table_path(study)
@@ -96,7 +97,10 @@ class Laboratory:
         folder = self.folder / "figures"
         made = []
         for study in track(self.finished(names), "drawing"):
-            for name, figure in self._from_table(study, study.draw).items():
+            drawn = self._from_table(study, study.draw)
+            if not isinstance(drawn, Mapping):
+                raise DataError(f"draw of {study.name} must return figures by name, got {type(drawn).__name__}")
+            for name, figure in drawn.items():
                 for ending in ("png", "pdf"):
                     made.append(folder / f"{name}.{ending}")
                     figures.save(figure, made[-1], dpi=150)
@@ -107,8 +111,11 @@ class Laboratory:
         return [claim for study in self.finished(names) for claim in self._from_table(study, study.claims)]
 
     def _from_table(self, study: Study, use: Callable[[Table], T]) -> T:
+        table = self.table(study)
+        if study.origin is not None:
+            return cast(T, _guarded(study, use, table))
         try:
-            return use(self.table(study))
+            return use(table)
         except KeyError as missing:
             raise InputFileError(
                 f"the table of {study.name} has nothing of {missing}: it is of another version, run the study again"
@@ -117,7 +124,7 @@ class Laboratory:
     def _evaluate(self, study: Study, options: Options) -> Table:
         pandas = tables.load_pandas()
         parts = [self._examined(study, options)]
-        for job in study.jobs(options):
+        for job in _jobs(study, options):
             parts.append(self._part(study, job, options))
         full = [part for part in parts if len(part)]
         if not full:
@@ -146,7 +153,8 @@ class Laboratory:
                 return tables.read(path)
             except InputFileError:
                 path.unlink()
-        part = tables.to_table(rows(), study.factors)
+        found = rows() if study.origin is None else _guarded(study, lambda: list(rows()))
+        part = tables.to_table(found, study.factors)
         if len(part):
             tables.write(part, path)
         return part
@@ -159,14 +167,29 @@ class Laboratory:
             file.write((json.dumps(content, indent=2) + "\n").encode())
 
 
+def _jobs(study: Study, options: Options) -> list[Job]:
+    jobs = list(study.jobs(options) if study.origin is None else _guarded(study, lambda: list(study.jobs(options))))
+    for job in jobs:
+        if not isinstance(job, Job):
+            raise DataError(f"jobs of {study.name} must return a list of Job, which holds {job!r:.60}")
+    return jobs
+
+
+def _guarded(study: Study, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a user's study does; what goes wrong in it becomes a sentence."""
+    file = getattr(sys.modules[type(study).__module__], "__file__", None) or ""
+    return plugins.guarded(f"the study {study.name}", file, function, *arguments)
+
+
 @cache
 def _code(kind: type[Study]) -> str:
     """A fingerprint of the studies, their networks and a user's study: their constants are for users to change."""
     sources = [Path(study_networks.__file__), *sorted(Path(studies.__file__).parent.glob("*.py"))]
     modules = dict.fromkeys(parent.__module__ for parent in kind.__mro__ if issubclass(parent, Study))
     files = (getattr(sys.modules[module], "__file__", None) for module in modules)
-    sources += [Path(file) for file in files if file and Path(file) not in sources]
-    return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    own = [plugins.digest_of(Path(file)) for file in files if file and Path(file) not in sources]
+    code = b"".join(path.read_bytes() for path in sources)
+    return sha256(code + "".join([*own, registry.fingerprint()]).encode()).hexdigest()
 
 
 def _tuple(value: Any) -> tuple[int, ...] | None:

@@ -58,6 +58,8 @@ def to_table(rows: Iterable[StudyRow], factors: Factors = NO_FACTORS) -> Table:
     check_factors(factors)
     rows = list(rows)
     for row in rows:
+        if not isinstance(row, StudyRow):
+            raise DataError(f"a study's rows are made by self.row(…), got {row!r:.60}")
         for name in row.factors.keys() - factors.keys():
             raise DataError(
                 f"a row of {row.study} has the factor {name!r}: add its name and type to the study's factors"

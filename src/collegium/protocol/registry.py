@@ -7,6 +7,7 @@ entry-point group `collegium.rules`; within one process `register` will do.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -15,6 +16,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -101,6 +104,19 @@ def own_names() -> list[str]:
 @cache
 def _installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def fingerprint() -> str:
+    """What changes with the code of installed parts: their packages' versions and modules."""
+    found = hashlib.sha256()
+    for name, point in sorted(_installed().items()):
+        spec = find_spec(point.module.partition(".")[0])
+        folder = Path(spec.origin).parent if spec is not None and spec.origin else None
+        files = [] if spec is None or not spec.origin else [Path(spec.origin)]
+        if spec is not None and spec.submodule_search_locations and folder is not None:
+            files = sorted(folder.rglob("*.py"))
+        found.update(f"{name}={point.value}".encode() + b"".join(file.read_bytes() for file in files))
+    return found.hexdigest()
 
 
 def kind_of(name: str, what: str = "rule") -> type[Any]:
