@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from collegium import collaborate, policy, topology
@@ -175,7 +176,7 @@ def test_live_agents_decide_with_it(installed):
     finally:
         collegium("live", "down", "net", cwd=installed)
     np.testing.assert_array_equal(live, collaborate(X, RING, 6, stubborn(0.3)).statistics)
-    assert {one["rule"] for one in status} == {"Stubborn(share=0.3)"}
+    assert {one["rule"] for one in status} == {"stubborn:0.3"}
     assert (about["kind"], about["rule"]) == ("live", "stubborn:0.3")
 
 
@@ -195,38 +196,18 @@ def test_the_dashboard_offers_and_runs_it(installed):
     assert (status, "share must lie between 0 and 1" in refusal["error"]) == (422, True)
 
 
-STUDY = f"""
-import sys
-sys.path.insert(0, {str(EXAMPLE)!r})
-from study import Stubbornness
-from collegium.lab.backends import Serial
-from collegium.lab.laboratory import Laboratory
-from collegium.lab.records import Record
-from collegium.lab.studies import STUDIES
-from collegium.lab.study import Options
-from helpers import score_record
-
-study, lab = Stubbornness(), Laboratory("lab")
-STUDIES[study.name] = study
-options = Options(reps=2)
-for job in study.jobs(options):  # records that nobody had to train
-    lab.store.put(job.key, Record(score_record(seed=job.repetition), {{}}).to_bytes())
-lab.run([study.name], options, Serial(1))
-lab.draw([study.name])
-lab.table(study).to_json("table.json", orient="records")
-"""
-
-
 def test_a_study_uses_it(installed):
-    from helpers import score_record
+    """From the command line, with agents that it trains; numbers as from the records it leaves."""
+    from collegium.lab.records import Store
 
-    run("-c", STUDY, cwd=installed)
-    rows = json.loads((installed / "table.json").read_text())
-    assert len(rows) == 2 * 3 * 11
+    collegium("study", "run", EXAMPLE / "study.py:Stubbornness", "--reps", "2", "--out", "lab", cwd=installed)
+    collegium("study", "figures", "--out", "lab", cwd=installed)
+    table = pandas.read_parquet(installed / "lab" / "tables" / "stubbornness.parquet")
+    assert len(table) == 2 * 3 * 11
     assert (installed / "lab" / "figures" / "stubbornness.png").is_file()
-    for repetition in range(2):
-        record = score_record(seed=repetition)
-        errors = collaborate(record.statistics("test"), RING, 10, stubborn(0.3)).errors(record.y_test).mean(axis=1)
-        found = [row for row in rows if (row["method"], row["repetition"]) == ("stubborn:0.3", repetition)]
-        # JSON keeps ten digits of a number
-        np.testing.assert_allclose([row["value"] for row in found], errors, rtol=0, atol=1e-9)
+    ring, store = policy.uniform(topology.ring(9)), Store(installed / "lab" / "records")
+    for key in [path.stem for path in (installed / "lab" / "records").glob("*.npz")]:
+        scores = store.get(key).scores
+        errors = collaborate(scores.statistics("test"), ring, 10, stubborn(0.3)).errors(scores.y_test).mean(axis=1)
+        found = [part["value"].to_numpy() for _, part in table[table["share"] == 0.3].groupby("repetition")]
+        assert any(np.allclose(values, errors, rtol=0, atol=1e-12) for values in found)

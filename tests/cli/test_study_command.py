@@ -192,3 +192,75 @@ def test_results_do_not_go_into_a_file(cli, tmp_path):
     (tmp_path / "file").write_text("mine")
     assert "is a file" in cli("study", "check", "--out", tmp_path / "file", code=2).err
     assert (tmp_path / "file").read_text() == "mine"
+
+
+BROKEN = """
+from collegium.lab.job import Job
+from collegium.lab.study import Study
+
+
+class Fine(Study):
+    name, title = "fine", "nothing wrong"
+
+    def jobs(self, options):
+        return [Job("digits", 60, 0, "L", options.seed)]
+
+    def evaluate(self, job, record, options):
+        yield self.row(job, "error", 0.5)
+
+    def draw(self, table):
+        return {}
+
+
+class Fails(Fine):
+    name = "fails"
+
+    def evaluate(self, job, record, options):
+        return 1 / 0
+
+
+class Three(Fine):
+    name = "three"
+
+    def evaluate(self, job, record, options):
+        yield 3
+
+
+class Jobless(Fine):
+    name = "jobless"
+
+    def jobs(self, options):
+        return [3]
+
+
+class Undrawn(Fine):
+    name = "undrawn"
+
+    def draw(self, table):
+        return 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("study", "sentence"),
+    [
+        ("Fails", "the study fails failed, line 23: ZeroDivisionError: division by zero"),
+        ("Three", "a study's rows are made by self.row(…), got 3"),
+        ("Jobless", "jobs of jobless must return a list of Job, which holds 3"),
+        ("Undrawn", "draw of undrawn must return figures by name, got int"),
+    ],
+)
+def test_mistakes_of_a_users_study_get_a_sentence(cli, tmp_path, study, sentence):
+    (tmp_path / "mine.py").write_text(BROKEN)
+    words = (
+        "study",
+        "run",
+        f"{tmp_path / 'mine.py'}:{study}",
+        "--reps",
+        1,
+        "--out",
+        tmp_path / "lab",
+        "--backend",
+        "serial",
+    )
+    assert sentence in " ".join(cli(*words, code=2).err.split())

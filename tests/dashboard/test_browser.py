@@ -381,7 +381,7 @@ def test_keys_after_a_click(page, scores):
 
 def test_zero_is_no_opinion(page):
     page.select_option("[name=rule]", "social-learning")
-    until(page, "document.querySelector('#rule').textContent === 'social learning'")
+    until(page, "document.querySelector('#rule').textContent === 'social-learning'")
     alone = effects(page)["Error alone"]
     assert alone.split(" → ")[0] == alone.split(" → ")[1] != "100.00 %"
     page.locator("#round").fill("0")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from collegium import topology
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.checks.base import expect
 from collegium.errors import CheckError
 from collegium.kernels.job import Job, Recorded
@@ -21,7 +22,6 @@ from collegium.protocol.base import Floats, Inbox, Outbox
 from collegium.protocol.codec import Codec
 from collegium.schedule import alternating, pairwise
 from collegium.schedule.base import Schedule
-from collegium.topology.seat import Seat
 
 ROUNDS = 12
 _ITEMS = 7

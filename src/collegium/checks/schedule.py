@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.seat import Seat
 from collegium.checks import base
 from collegium.checks.base import Check, expect, listed
 from collegium.protocol import Rule
 from collegium.schedule.base import Schedule
 from collegium.topology import Graph
-from collegium.topology.seat import Seat
 
 
 def check_schedule(schedule: Schedule, rounds: int = 200) -> list[str]:

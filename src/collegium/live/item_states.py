@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import U64, Draws, item_keys
+from collegium._util.seat import Seat
 from collegium.errors import RuleError
 from collegium.protocol.averaging import is_degroot
 from collegium.protocol.base import Floats, Inbox, Mask, Rule
 from collegium.protocol.sending import encoded
 from collegium.protocol.states import StateRows
-from collegium.topology.seat import Seat
 
 Rows = NDArray[np.intp]
 

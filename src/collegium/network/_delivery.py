@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium._util.seat import Seat
 from collegium.kernels.job import Floats, Job
 from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox, Mask
 from collegium.protocol.mailbox import HoldLast
 from collegium.protocol.sending import Sent
-from collegium.topology.seat import Seat
 
 
 class Direct:

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from collegium._util.arguments import whole_number
+from collegium._util.seat import Seat
 from collegium.errors import PolicyError
 from collegium.policy import spectrum
 from collegium.topology.base import DENSE_LIMIT, Frozen, Graph
-from collegium.topology.seat import Seat
 
 _SUM_TOLERANCE = 1e-9
 

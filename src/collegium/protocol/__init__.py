@@ -1,6 +1,7 @@
 """What agents send and what they make of it: rules for one agent, their parts, and mailboxes for what did not come."""
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.protocol import codec, combine, trigger
 from collegium.protocol.averaging import Averaging
 from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox, Outbox, Rule
@@ -11,7 +12,6 @@ from collegium.protocol.mailbox import HoldLast, Mailbox, Renormalise
 from collegium.protocol.quantised import Quantised
 from collegium.protocol.registry import register
 from collegium.protocol.social_learning import SocialLearning
-from collegium.topology.seat import Seat
 
 __all__ = [
     "LOST",

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.errors import RuleError
 from collegium.protocol.base import Floats, Inbox, Outbox, Rule, completed, message_width
 from collegium.protocol.codec import Codec, Float64, Quantise
 from collegium.protocol.combine import Combine, WeightedMean
 from collegium.protocol.trigger import Always, Delta, LabelStable, Trigger
-from collegium.topology.seat import Seat
 
 
 class Averaged(NamedTuple):

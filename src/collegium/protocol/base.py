@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.errors import RuleError
 from collegium.protocol.codec.base import Codec
 from collegium.protocol.codec.float64 import Float64
-from collegium.topology.seat import Seat
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

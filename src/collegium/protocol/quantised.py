@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.errors import RuleError
 from collegium.protocol.base import Floats, Inbox, Outbox, Rule
 from collegium.protocol.codec import Codec, Float64, Quantise
-from collegium.topology.seat import Seat
 
 
 @dataclass(frozen=True)

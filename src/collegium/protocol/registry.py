@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from collegium.errors import RuleError
+from collegium.errors import CollegiumError, RuleError
 from collegium.protocol.base import Rule
 
 GROUP = "collegium.rules"
@@ -349,14 +349,15 @@ def _split(text: str, whole: str) -> Iterator[str]:
 
 
 def _make(name: str, kind: type[Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    for value in (*given, *named.values()):
-        if isinstance(value, str) and any(
-            value.partition(":")[0] in known for known in (*_BUILT_IN.values(), own_names())
-        ):
-            raise RuleError(f"a part of {name} is written in brackets: ({value})")
     try:
         return kind(*given, **named)
-    except TypeError as problem:
+    except (TypeError, CollegiumError) as problem:
+        parts = [*own_names(), *(name for names in _BUILT_IN.values() for name in names)]
+        for value in (*given, *named.values()):
+            if isinstance(value, str) and value.partition(":")[0] in parts:
+                raise RuleError(f"a part of {name} is written in brackets: ({value})") from None
+        if isinstance(problem, CollegiumError):
+            raise
         wanted = [field.name + ("" if field.default is MISSING else f"={field.default}") for field in _settings(kind)]
         got = [*map(str, given), *(f"{key}={value}" for key, value in named.items())]
         takes = f"{name} takes {', '.join(wanted) or 'no settings'}; given: {', '.join(got) or 'none'}"

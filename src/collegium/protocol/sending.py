@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.errors import RuleError
 from collegium.protocol.base import Floats, Mask, Outbox, Rule
-from collegium.topology.seat import Seat
 
 
 class Sent(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from collegium._util.randomness import Draws
+from collegium._util.seat import Seat
 from collegium.protocol.base import Floats, Inbox, Outbox, Rule, completed, message_width
 from collegium.protocol.combine import WeightedMean
-from collegium.topology.seat import Seat
 
 
 class Accumulated(NamedTuple):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from collegium._util.seat import Seat
 from collegium.errors import PolicyError
 from collegium.policy import Policy
 from collegium.schedule.alternating import Alternating, require_connected
 from collegium.schedule.base import Schedule
 from collegium.schedule.pairwise import Pairwise
 from collegium.topology import Graph
-from collegium.topology.seat import Seat
 
 _MOST_ROUNDS = 10_000
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collegium._util.seat import Seat
 from collegium.errors import PolicyError
 from collegium.policy import Policy
 from collegium.schedule.weights import Weights, as_weights
 from collegium.topology import Graph
-from collegium.topology.seat import Seat
 
 
 @dataclass(frozen=True)

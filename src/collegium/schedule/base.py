@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from collegium._util.seat import Seat
 from collegium.protocol.base import Rule
-from collegium.topology.seat import Seat
 
 
 @runtime_checkable

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from collegium._util.randomness import Seed, seed64, stream
+from collegium._util.seat import Seat
 from collegium.errors import GraphError
 from collegium.topology import Graph
-from collegium.topology.seat import Seat
 
 _HALVES = np.array([0.5, 0.5])
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._util.seat import Seat
 from collegium.policy import Policy
 from collegium.policy.base import columns_of, seats
 from collegium.topology import Graph
 from collegium.topology.base import Frozen
-from collegium.topology.seat import Seat
 
 
 class Weights(Frozen):
