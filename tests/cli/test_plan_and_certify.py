@@ -5,6 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from collegium.planner.network_file import NetworkFile, write_network
+from collegium.policy import uniform
+from collegium.protocol import SocialLearning
+from collegium.topology import ring
 from helpers import score_record
 
 
@@ -108,6 +112,7 @@ MISTAKES = {
     "few": (["plan", "--scores", "few.csv"], "four of each class"),
     "record": (["plan", "--scores", "r.npz", "--labels", "y"], "has its own labels"),
     "json": (["network", "net.json"], "is not a network file"),
+    "rule": (["certify", "good.csv", "social.json"], "but none for social-learning, the rule of social.json"),
 }
 
 
@@ -121,5 +126,6 @@ def test_mistakes_get_a_sentence(cli, name, tmp_path, monkeypatch):
     (tmp_path / "few.csv").write_text("a,b,label\n1,2,0\n2,1,1\n")
     (tmp_path / "net.json").write_text("[]")
     score_record(K=3).save(tmp_path / "r.npz")
+    write_network(tmp_path / "social.json", NetworkFile(uniform(ring(2)), SocialLearning(), 5))
     words, sentence = MISTAKES[name]
     assert sentence in " ".join(cli(*words, code=2).err.split())

@@ -244,6 +244,18 @@ def test_the_papers_studies_of_a_users_data(parts, tmp_path):
     assert f"\ncollegium study run {names} --data my_data.py:load --n0 20 --reps 2 --out results\n" in page
 
 
+def test_a_study_derived_from_one_of_the_papers(parts):
+    (parts / "mine.py").write_text(
+        "from collegium.lab.studies.main import MainStudy\n\n"
+        "class Mine(MainStudy):\n    name, title = 'mine', 'Mine'\n"
+        f"    dataset, models = '{parts}/my_data.py:load', '{parts}/my_models.py:make'\n\n"
+        "class Sized(Mine):\n    usual_sizes, reps, reps_at_largest = (30, 50), 2, 3\n"
+    )
+    (mine,), (sized,) = (find([f"{parts}/mine.py:{name}"]) for name in ("Mine", "Sized"))
+    assert {job.n0 for job in mine.jobs(Options())} == {20, 40, 80}  # an eighth would be too few
+    assert [(job.n0, job.repetition) for job in sized.jobs(Options())] == [(30, 0), (30, 1), (50, 0), (50, 1), (50, 2)]
+
+
 def test_a_users_models_on_the_papers_data_and_on_their_own(parts):
     models = f"{parts}/my_models.py:make"
     (main,) = find(["cifar-main"], None, models)

@@ -14,6 +14,7 @@ from rich.table import Table
 from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Labelled, read_labelled
 from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.tables import check_writable
+from collegium.errors import AssumptionError
 
 if TYPE_CHECKING:
     from collegium.planner import NetworkFile
@@ -46,6 +47,8 @@ def certify(
 ) -> None:
     """What is guaranteed, from scores of items that no agent was trained on, beside what is measured."""
     from collegium import theory
+    from collegium.protocol.averaging import tends_to_mean
+    from collegium.protocol.registry import describe
 
     if plot is not None:
         from collegium import plots
@@ -54,6 +57,11 @@ def certify(
         check_writable(plot)
     given = read_labelled(scores, labels, classes)
     over, file = read_network_or_policy(network, policy)
+    if file is not None and not tends_to_mean(file.rule):
+        raise AssumptionError(
+            f"there is a guarantee for averaging, quantised or not, but none for {describe(file.rule)}, the rule of "
+            f"{network}"
+        )
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
     bits, errors, coarseness = _rounded(bits, file, given, over, rounds, beta, raw, seed)
     found = theory.certify(
@@ -85,7 +93,7 @@ def _rounded(
     from collegium.network import collaborate
     from collegium.protocol import DeGroot, Quantised
 
-    own = file.rule if file is not None and isinstance(file.rule, Quantised) else None
+    own = file.rule if file is not None and type(file.rule) is Quantised else None
     if bits is None and own is None:
         return None, None, 0.0
     size = float(abs(given.scores).max()) or 1.0

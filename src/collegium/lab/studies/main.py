@@ -12,7 +12,7 @@ from collegium._util.measures import wrong
 from collegium.lab import study_networks
 from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish, log_sizes, whole_numbers
-from collegium.lab.job import DATASETS, LOGISTIC, Job, load
+from collegium.lab.job import LOGISTIC, Job, load
 from collegium.lab.records import Record
 from collegium.lab.study import Options, Study, repetitions, sizes
 from collegium.lab.table import Factors, StudyRow, Table
@@ -34,12 +34,13 @@ class MainStudy(Study):
 
     kind = "main"
     dataset: str
-    layout: str
+    layout: str = LOGISTIC
     models: str | None = None
     """A user's, if they are not those of the layout."""
-    usual_sizes: ClassVar[tuple[int, ...]]
-    quick_sizes: ClassVar[tuple[int, ...]]
-    reps: int
+    usual_sizes: tuple[int, ...] = ()
+    """Parts of what is there, if none is named."""
+    quick_sizes: tuple[int, ...] = ()
+    reps: int = OWN_REPS
     """At every size but the largest."""
     reps_at_largest: int | None = None
     """At the largest size, where other studies read the same records; the methods that train on views take part in
@@ -51,17 +52,18 @@ class MainStudy(Study):
         """Every size and repetition."""
         wanted = []
         for n0 in self.sizes(options):
-            at_largest = self.reps_at_largest if n0 == max(self.usual_sizes) and self.reps_at_largest else self.reps
-            for r in range(repetitions(options, at_largest)):
+            is_largest = n0 == max(self.usual_sizes, default=None)
+            for r in range(repetitions(options, (is_largest and self.reps_at_largest) or self.reps)):
                 methods = r < repetitions(options, self.reps)
                 epochs = 3 if options.quick else None
                 wanted.append(Job(self.dataset, n0, r, self.layout, options.seed, methods, epochs, self.models))
         return wanted
 
     def sizes(self, options: Options) -> tuple[int, ...]:
-        """The N_0 to go through; of a user's data an eighth, a quarter, half and all of what is there."""
-        if self.dataset in DATASETS or options.n0 is not None:
-            return sizes(options, self.usual_sizes, self.quick_sizes)
+        """The N_0 to go through; an eighth, a quarter, half and all of what is there, if the study names none."""
+        named = sizes(options, self.usual_sizes, self.quick_sizes)
+        if named:
+            return named
         most = load(self.dataset, options.root)[0].largest_n0
         parts = (8, 4) if options.quick else (8, 4, 2, 1)
         return tuple(most // part // 2 * 2 for part in parts if most // part >= SMALLEST) or (most,)
@@ -71,7 +73,8 @@ class MainStudy(Study):
         own = self.renamed(data or self.dataset, models)
         own.models = models
         if data is not None:
-            own.dataset, own.layout, own.reps, own.reps_at_largest = data, LOGISTIC, OWN_REPS, None
+            own.dataset, own.layout = data, LOGISTIC
+            own.usual_sizes, own.quick_sizes, own.reps, own.reps_at_largest = (), (), OWN_REPS, None
         return own
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
