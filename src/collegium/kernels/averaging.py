@@ -250,7 +250,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
         last = np.zeros((len(job.indices), items) if remembers else (0, 0))
         known = np.zeros(last.shape)
         if not job.final or not job.rounds:
-            statistics[0, lo:hi] = x.T
+            _turn(x, statistics[0], lo)
         for t in rounds:
             spent[:] = 0
             if rule == Numbers():
@@ -278,7 +278,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
                 _settle(0, K, x, following, streak)
             x, following = following, np.empty_like(x) if x is start else x
             if not job.final or t == job.rounds:
-                statistics[0 if job.final else t, lo:hi] = x.T
+                _turn(x, statistics[0 if job.final else t], lo)
 
     spread(piece, n, (1 if remembers else 4) * _block_size(n, K), work=2 * job.work * job.rounds)
     return _recorded(job, rule, statistics, costs, spoke)
@@ -525,6 +525,14 @@ def _combine_remembering(
 
 
 # Loops of their own, so that each is compiled into vector instructions.
+
+
+@_compiled
+def _turn(x: Any, page: Any, lo: int) -> None:
+    """Statistics agents-by-items into their page, items-by-agents."""
+    for i in range(x.shape[1]):
+        for k in range(x.shape[0]):
+            page[lo + i, k] = x[k, i]
 
 
 @_compiled

@@ -26,6 +26,7 @@ class Direct:
         self._last = np.zeros((K, n, width))
         self._spoke = np.ones((K, n), np.bool_)
         self._silence = False
+        self._views: dict[int, tuple[Seat, Floats, NDArray[np.uint8]]] = {}
 
     def post(self, t: int, seats: Sequence[Seat], sent: Sequence[Sent]) -> None:
         """All messages of a round."""
@@ -40,18 +41,20 @@ class Direct:
 
     def inbox(self, t: int, seat: Seat) -> Inbox:
         """What an agent has in this round."""
-        shape = len(seat.senders), self._last.shape[1]
+        known = self._views.get(seat.agent)
+        if known is None or known[0] is not seat:  # most seats are the same in every round
+            shape = len(seat.senders), self._last.shape[1]
+            views = np.broadcast_to(seat.weights[:, None], shape), np.broadcast_to(all_received(seat), shape)
+            known = self._views[seat.agent] = seat, *views
+        _, weights, status = known
         if self._silence:
             status = np.where(self._spoke[seat.senders], np.uint8(RECEIVED), np.uint8(SILENT))
             if seat.own is not None:
                 status[seat.own] = OWN
-        else:
-            status = np.broadcast_to(all_received(seat), shape)
-        weights = np.broadcast_to(seat.weights[:, None], shape)
         inbox = Inbox(self._last[seat.senders], weights, status, self._last[seat.agent].copy())
         if not (self._silence or self._always_read):
             return inbox
-        return self._mailbox.read(inbox, np.broadcast_to(self._known, shape))
+        return self._mailbox.read(inbox, np.broadcast_to(self._known, status.shape))
 
 
 def all_received(seat: Seat) -> NDArray[np.uint8]:

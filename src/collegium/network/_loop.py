@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,20 @@ from collegium.protocol.sending import encoded
 
 def reference_run(job: Job, rule: Rule) -> Recorded:
     """Run a rule by the rule itself: what every fast path must equal number for number."""
+    doing: list[Any] = ["init", 0, 0]
+    try:
+        return _run(job, rule, doing)
+    except (AttributeError, IndexError, TypeError, ValueError) as problem:
+        if isinstance(problem, CollegiumError):
+            raise
+        what, agent, t = doing
+        raise RuleError(
+            f"{rule} failed in {what}, agent {agent}, round {t}: {type(problem).__name__}: {problem}"
+        ) from problem
+
+
+def _run(job: Job, rule: Rule, doing: list[Any]) -> Recorded:
+    """`doing` says what the rule is at: its method, the agent and the round."""
     n, K, d = job.scores.shape
     width, keys = rule.width(d), item_keys(np.array([job.seed], np.uint64), job.ids)
     delivery: Direct | ThroughLinks = (Direct if type(job.links) is Perfect else ThroughLinks)(job, width)
@@ -26,17 +39,16 @@ def reference_run(job: Job, rule: Rule) -> Recorded:
     costs = np.zeros((job.rounds, n), np.int64)
     spoke = None
     seats = job.schedule.at(1)
-    with _named(rule, "init"):
-        states = [rule.init(seat, job.scores[:, seat.agent].copy()) for seat in seats]
-    _note(statistics[0], rule, states)
+    states = [rule.init(seat, job.scores[:, seat.agent].copy()) for seat in seats]
+    _note(statistics[0], rule, states, doing)
     for t in range(1, job.rounds + 1):
         if t > 1:
             seats = job.schedule.at(t)
         sent = []
         for k, seat in enumerate(seats):
             draws = Draws.of_keys(keys, k, t)
-            with _named(rule, f"emit, agent {k}, round {t}"):
-                outbox, states[k] = rule.emit(seat, states[k], draws)
+            doing[:] = "emit", k, t
+            outbox, states[k] = rule.emit(seat, states[k], draws)
             message = encoded(rule, seat, outbox, draws, width)
             sent.append(message)
             if message.spoke is None:
@@ -53,35 +65,25 @@ def reference_run(job: Job, rule: Rule) -> Recorded:
         delivery.post(t, seats, sent)
         for k, seat in enumerate(seats):
             inbox = delivery.inbox(t, seat)
-            with _named(rule, f"absorb, agent {k}, round {t}"):
-                states[k] = rule.absorb(seat, states[k], inbox)
+            doing[:] = "absorb", k, t
+            states[k] = rule.absorb(seat, states[k], inbox)
         if not job.final:
-            _note(statistics[t], rule, states)
+            _note(statistics[t], rule, states, doing)
     if job.final:
-        _note(statistics[0], rule, states)
+        _note(statistics[0], rule, states, doing)
     return Recorded(statistics, costs, spoke)
 
 
-def _note(page: Floats, rule: Rule, states: Sequence[Any]) -> None:
+def _note(page: Floats, rule: Rule, states: Sequence[Any], doing: list[Any]) -> None:
     for k, state in enumerate(states):
-        with _named(rule, f"statistic, agent {k}"):
-            statistic = np.asarray(rule.statistic(state))
+        doing[:2] = "statistic", k
+        statistic = np.asarray(rule.statistic(state))
         if statistic.shape != page[:, k].shape or statistic.dtype != np.float64:
             raise RuleError(
                 f"{rule}.statistic must be an array of float64 of shape {page[:, k].shape} for {len(page)} items, "
                 f"got {statistic.dtype} of shape {statistic.shape}"
             )
-        if not np.isfinite(statistic).all():
-            raise RuleError(f"{rule}.statistic must be finite, agent {k} has {statistic[~np.isfinite(statistic)][0]}")
         page[:, k] = statistic
-
-
-@contextmanager
-def _named(rule: Rule, what: str) -> Iterator[None]:
-    """Say whose mistake it is."""
-    try:
-        yield
-    except (AttributeError, IndexError, TypeError, ValueError) as problem:
-        if isinstance(problem, CollegiumError):
-            raise
-        raise RuleError(f"{rule} failed in {what}: {type(problem).__name__}: {problem}") from problem
+    if not np.isfinite(page).all():
+        k = int(np.argwhere(~np.isfinite(page))[0][1])
+        raise RuleError(f"{rule}.statistic must be finite, agent {k} has {page[:, k][~np.isfinite(page[:, k])][0]}")
