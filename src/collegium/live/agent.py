@@ -450,14 +450,20 @@ class Agent:
             self._account.rounds += 1
             now = time.monotonic()
             if t == self.rounds:
-                agreed = all(np.sign(value) == np.sign(statistic) for value in values)
+                agreed = all((value > 0) - (value < 0) == (statistic > 0) - (statistic < 0) for value in values)
                 table.agreed[row] = agreed and not table.missed[:, row].any()
                 self._finish(rows, now)
                 return
             t += 1
             table.round[row], table.since[row] = t, now
             table.sent[t - 1, row], table.spoke[t - 1, row] = statistic, True
-            self._send(rows, t, np.array([[statistic]]), None)
+            item = table.id.item(row)
+            number, is_named = self._list(item.to_bytes(8, "little"), 1)
+            self._named.add(number)
+            ids = None if is_named else np.array([item], np.uint64)
+            if self.place.audience:
+                frame = Frame(Kind.ROUND, self.number, t, number, ids, 1, None, np.array([[statistic]]))
+                self._transmit(encode(frame, self._dialect))
         if ABSENT not in words:
             self._touched.append(rows)
 

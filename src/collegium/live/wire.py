@@ -138,6 +138,10 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
     masked = (count + 7) // 8 if silent else 0
     if len(data) < place + 8 * count * named + masked:
         raise FrameError(f"{len(data)} bytes are too few for {count} items")
+    if count == 1 and data[33] == 0 and meant is Kind.ROUND and bits == NUMBER and dialect.width == 1:  # most often
+        if len(data) != _HEADER.size + 8:
+            raise FrameError(f"{len(data)} bytes where the header says {_HEADER.size + 8}")
+        return Frame(meant, sender, round, number, None, 1, None, _honest(_unpack(data, place, 1, bits), dialect))
     ids = None
     if named:
         ids = np.frombuffer(data, "<u8", count, place).astype(np.uint64, copy=False)
@@ -159,14 +163,19 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
         raise FrameError(f"{len(data)} bytes where the header says {place + payload}")
     values: Doubles | NDArray[np.uint32] = _NOTHING
     if meant is Kind.ROUND:
-        values = _unpack(data, place, numbers, bits).reshape(speakers, dialect.width)
-        if bits == NUMBER and speakers:
-            # One comparison for both ends; NaN passes neither.
-            low, high = (values.item(),) * 2 if values.size == 1 else (values.min(), values.max())
-            honest = -dialect.largest <= low and high <= dialect.largest
-            if not honest:
-                raise FrameError("a message that is not a number, or larger than any honest one")
+        values = _unpack(data, place, numbers, bits)
+        values = _honest(values, dialect) if bits == NUMBER else values.reshape(speakers, dialect.width)
     return Frame(meant, sender, round, number, ids, count, spoke, values)
+
+
+def _honest(values: Doubles | NDArray[np.uint32], dialect: Dialect) -> Doubles | NDArray[np.uint32]:
+    """Numbers as messages of `width` each, none of them larger than any honest one."""
+    if values.size:
+        # One comparison for both ends; NaN passes neither.
+        low, high = (values.item(),) * 2 if values.size == 1 else (values.min(), values.max())
+        if not (-dialect.largest <= low and high <= dialect.largest):
+            raise FrameError("a message that is not a number, or larger than any honest one")
+    return values.reshape(-1, dialect.width)
 
 
 def _pack(values: Doubles | NDArray[np.uint32], bits: int) -> bytes:
