@@ -16,13 +16,16 @@ LEFTOVERS = ".*.part"
 
 
 @contextmanager
-def atomic_write(path: str | Path, *, parents: bool = False, sync: bool = False) -> Iterator[BinaryIO]:
+def atomic_write(
+    path: str | Path, *, parents: bool = False, sync: bool = False, mode: int = 0o666
+) -> Iterator[BinaryIO]:
     """A new file to write bytes into; it takes the name `path` when all went well, and is gone otherwise.
 
     Nobody ever sees half of it, and a file of that name stays as it was until then. A link keeps leading where it led.
     Devices and pipes, which have no earlier content to protect, are written to directly.
 
     parents: make the folders above it where they are missing.
+    mode: who may read and write it, less what the user's mask takes away.
     sync: wait until the disk has the content, so that not even a power cut leaves half a file under the name.
     """
     target = Path(os.path.realpath(path))
@@ -34,7 +37,7 @@ def atomic_write(path: str | Path, *, parents: bool = False, sync: bool = False)
             with open(path, "wb") as file:
                 yield file
             return
-        with part.open("xb") as file:
+        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             if sync:
                 file.flush()

@@ -11,7 +11,6 @@ An agent's common name is its name in the network. Zenoh's access control goes b
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from collegium.errors import LiveError
+from collegium._util.files import atomic_write
+from collegium.errors import InputFileError, LiveError
 from collegium.live.transport.base import Tls
 
 CLOCK_SKEW = timedelta(hours=1)  # a certificate made just now must also be valid on a host whose clock is behind
@@ -214,19 +214,11 @@ def _write_pair(
     if there and not replace:
         raise LiveError(f"{there[0]} is there already: move it away, or choose another folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(key_path, secret, 0o600)
-        _write(where, certificate.public_bytes(form), 0o644)
-    except OSError as problem:
-        raise LiveError(f"cannot write into the folder {folder}: {problem.strerror or problem}") from None
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-    part.replace(path)
+        for path, content, mode in ((key_path, secret, 0o600), (where, certificate.public_bytes(form), 0o644)):
+            with atomic_write(path, parents=True, sync=True, mode=mode) as file:
+                file.write(content)
+    except InputFileError as problem:
+        raise LiveError(f"cannot write into the folder {folder}: {problem}") from None
 
 
 def _read(path: Path, what: str) -> bytes:
