@@ -174,7 +174,10 @@ OWN_MISTAKES = {
     "models": (["--data", "my_data.py:load", "--models", "bad.py:models"], "bad.py:models: there are 5 agents but 2"),
     "classes": (["--data", "my_data.py:load", "--classes", "a,b"], "--classes is for digits, cifar10, modelnet"),
     "two": (["--data", "my_data.py:load", "--data", "digits"], "one data set at a time"),
-    "learner": (["--data", "my_data.py:load", "--models", "bad.py:lazy"], "agent 'sensor 0': "),
+    "learner": (
+        ["--data", "my_data.py:load", "--models", "bad.py:lazy"],
+        "CallableModel was fitted elsewhere: use it in Team.from_fitted",
+    ),
 }
 
 
