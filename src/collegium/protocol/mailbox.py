@@ -64,7 +64,7 @@ def leave_out(gone: Mask, inbox: Inbox, known: Mask, scaled: Mask | None = None)
     An item for which nobody is left keeps its weights and the last values; whoever was never heard then counts with
     the agent's own value.
 
-    scaled: for which items weights are scaled, shape (n,); by default where somebody is gone. So no item's numbers
+    scaled: for which items weights are scaled, shape (n,); by default where a sender is left out. So no item's numbers
         depend on what happened to others in the batch.
     """
     scaled = np.asarray(gone.any(axis=0)) if scaled is None else scaled
