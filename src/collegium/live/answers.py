@@ -116,6 +116,8 @@ class ItemCounts(Struct, frozen=True):
     """Refused because too many were pending."""
     no_room: int
     """Neighbours' items left out for lack of memory or budget."""
+    failed: int
+    """Given up because the rule raised an exception."""
 
 
 class ByteCounts(Struct, frozen=True):

@@ -1,36 +1,47 @@
-"""What an agent knows of a neighbour: whether it is connected, how quickly it responds, what it sent was refused."""
+"""What an agent knows of a neighbour: whether it is connected, how quickly its messages come, what it may use up."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
-from numpy.typing import NDArray
-
 from collegium._util.arguments import real_number
-from collegium._util.randomness import U64
 from collegium.errors import LiveError
+from collegium.live.naming import Handles
+from collegium.live.table import TransitionError
 from collegium.live.transport.base import Peer
 
-Rows = NDArray[np.intp]
 _ASKED = 8.5  # deadlines, one re-request each: with a fifth of all frames lost, eight without answer are rare
 _AT_FIRST = 8  # re-requests within the longest wait, to one whose response time is not known
-_OF_A_LIST = 32  # what remembering a list costs, in items
-_REMEMBERED = 1 << 17  # items in the lists remembered of one neighbour; a sender counts on half of it
+_PENALTY = 10.0  # seconds without a neighbour that is over its budget; doubled each time
+_MOST_STRIKES = 6
 
 
 class State(StrEnum):
     """The state of a neighbour."""
 
+    AWAY = "away"
+    """It is not connected."""
     UP = "up"
-    LATE = "late"
-    """It is connected, but some round lately went on without its message."""
-    DOWN = "down"
-    """It is gone or does not answer: rounds leave it out until a frame of it arrives."""
+    """Rounds wait for its messages."""
+    SILENT = "silent"
+    """Connected, but it answers nothing: left out until a frame of it arrives."""
+    MUTE = "mute"
+    """It answers, but its messages do not come: left out until one does."""
+    OVER_BUDGET = "over budget"
+    """It sent far more than it may: its frames are dropped for some time."""
     REFUSED = "refused"
-    """It answers but cannot take part: a certificate, or frames of another network."""
+    """It cannot take part: a certificate, or frames of another network."""
+
+
+_TRANSITIONS = {
+    State.AWAY: {State.UP, State.REFUSED},
+    State.UP: {State.AWAY, State.SILENT, State.MUTE, State.OVER_BUDGET},
+    State.SILENT: {State.AWAY, State.UP, State.MUTE, State.OVER_BUDGET},
+    State.MUTE: {State.AWAY, State.UP, State.OVER_BUDGET},
+    State.OVER_BUDGET: {State.AWAY, State.UP},
+    State.REFUSED: {State.AWAY, State.UP},
+}
 
 
 @dataclass(frozen=True)
@@ -43,13 +54,51 @@ class Deadlines:
     """No message is re-requested or counted as lost before this, so that a busy machine's pause is no failure."""
     view: float = 1.0
     """For this agent's own view of an item a neighbour has announced; then it takes part from zero."""
+    item: float = 15.0
+    """For a whole item, from its beginning here; then it is decided with what is there."""
 
     def __post_init__(self) -> None:
-        for name in ("longest", "least", "view"):
+        for name in ("longest", "least", "view", "item"):
             value = real_number(getattr(self, name), f"the deadline {name}", LiveError, above=0)
             object.__setattr__(self, name, value)
         if self.least > self.longest:
             raise LiveError(f"the least deadline ({self.least:g} s) is longer than the longest ({self.longest:g} s)")
+        if self.item < self.view:
+            raise LiveError(
+                f"the deadline of an item ({self.item:g} s) is shorter than that of a view ({self.view:g} s)"
+            )
+
+    @property
+    def patience(self) -> float:
+        """For a neighbour that answers, but waits itself."""
+        return self.longest + self.view
+
+
+@dataclass
+class Budget:
+    """So much a second, and `burst` at once."""
+
+    rate: float
+    burst: float
+    left: float = field(init=False)
+    at: float = 0.0
+    excess: float = 0.0
+    """What was wanted beyond it lately, halved every second."""
+    excess_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.left = self.burst
+
+    def take(self, wanted: float, now: float) -> float:
+        """As much of it as there is."""
+        self.left = min(self.burst, self.left + self.rate * max(now - self.at, 0.0))
+        self.at = now
+        granted = min(wanted, self.left)
+        self.left -= granted
+        if granted < wanted:
+            self.excess = self.excess * 0.5 ** max(now - self.excess_at, 0.0) + wanted - granted
+            self.excess_at = now
+        return granted
 
 
 @dataclass
@@ -57,31 +106,93 @@ class Neighbour:
     """A neighbour, as seen from this agent."""
 
     peer: Peer
-    is_heard: bool
+    place: int | None
+    """Its place among the senders; None if it is not heard."""
     hears: bool
     deadlines: Deadlines
-    is_present: bool = False
-    """Whether its liveliness token is there."""
-    is_excused: bool = True
-    """Whether it is left out: rounds do not wait for it."""
+    bound: float
+    """No score of its own is larger."""
+    handles: Handles
+    questions: Budget
+    """Frames that are no messages: questions, answers, announcements."""
+    from_zero: Budget
+    """Items it begins that get no view here."""
+    state: State = State.AWAY
+    reason: str = ""
+    """Why it is not up, or what was wrong with its last rejected frame."""
     response: float | None = None
     """Usual time from our own message to its message, in seconds; None before the first."""
     spread: float = 0.0
     asked_at: float | None = None
-    """When the first unanswered re-request was sent."""
-    late_at: float = 0.0
+    """When the first unanswered question was sent."""
+    message_at: float = -1e300
+    """When its last message arrived."""
+    promised: float = -1e300
+    """Until when it said its messages may take."""
+    late_at: float = -1e300
+    pinged_at: float = -1e300
+    until: float = 0.0
+    """When a neighbour over its budget is heard again."""
+    strikes: int = 0
+    """How often it was left out although it is connected, less for every hundred messages."""
     missed: int = 0
     """Messages missing when a round went on."""
     rejected: int = 0
-    reason: str = ""
-    """Why it is down or refused, or what was wrong with its last rejected frame."""
-    is_refused: bool = False
-    _lists: OrderedDict[int, tuple[Rows, U64]] = field(default_factory=OrderedDict, repr=False)
-    _listed: int = field(default=0, repr=False)
+    over_budget: int = 0
+    _messages: int = 0
 
-    def heard(self) -> None:
-        """A frame of it arrived: it is up."""
-        self.asked_at, self.is_excused, self.is_refused = None, False, False
+    @property
+    def is_left_out(self) -> bool:
+        """Whether rounds do not wait for it."""
+        return self.state is not State.UP
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it is connected."""
+        return self.state not in (State.AWAY, State.REFUSED)
+
+    def become(self, state: State, reason: str = "") -> None:
+        """A transition of the state."""
+        if state not in _TRANSITIONS[self.state]:
+            raise TransitionError(f"{self.peer.name} cannot become {state} from {self.state}")
+        self.state, self.reason, self.asked_at = state, reason, None
+
+    def connected(self) -> None:
+        """Its token is there."""
+        if not self.is_present:
+            self.become(State.UP)
+            self.promised = -1e300
+
+    def disconnected(self) -> None:
+        """Its token is gone."""
+        if self.state is not State.AWAY:
+            self.become(State.AWAY, "has left the network")
+
+    def heard(self) -> bool:
+        """Any frame of it arrived; whether it comes back by that."""
+        self.asked_at = None
+        if self.state in (State.AWAY, State.REFUSED, State.SILENT):
+            self.become(State.UP)
+            return True
+        return False
+
+    def sent_message(self, now: float) -> bool:
+        """A message of it arrived that was waited for; whether it comes back by that."""
+        self.message_at = now
+        self._messages += 1
+        if self._messages >= 100:
+            self._messages, self.strikes = 0, max(self.strikes - 1, 0)
+        if self.state is State.MUTE:
+            self.become(State.UP)
+            return True
+        return False
+
+    def leave_out(self, state: State, reason: str, now: float) -> None:
+        """Rounds go on without it."""
+        self.strikes = min(self.strikes + 1, _MOST_STRIKES)
+        self.become(state, reason)
+        if state is State.OVER_BUDGET:
+            self.until = now + _PENALTY * 2 ** (self.strikes - 1)
 
     def measure(self, seconds: float) -> None:
         """Its message arrived so long after our own: mean and mean deviation, as TCP keeps them."""
@@ -99,7 +210,7 @@ class Neighbour:
         return min(max(usual, self.deadlines.least), self.deadlines.longest)
 
     def has_gone_silent(self, now: float) -> bool:
-        """Whether several re-requests brought no frame at all."""
+        """Whether several questions brought no frame at all."""
         if self.asked_at is None:
             return False
         deadline, longest = self.deadline, self.deadlines.longest
@@ -108,29 +219,18 @@ class Neighbour:
         # Well before others count as lost the messages of those that wait for it.
         return now - self.asked_at > min(_ASKED * deadline, longest / 2)
 
-    def state(self, now: float) -> State:
-        """Its state now."""
-        if self.is_refused:
-            return State.REFUSED
-        if (self.is_heard and self.is_excused) or (not self.is_present and not self.is_heard):
-            return State.DOWN
-        return State.LATE if now - self.late_at < 10 * self.deadlines.longest and self.late_at else State.UP
+    def patient_until(self, since: float) -> float:
+        """How long to wait for its message on an item that waits `since`, as long as it answers.
 
-    def remember(self, number: int, rows: Rows, ids: U64) -> None:
-        """It named a list of items."""
-        self._forget(number)
-        self._lists[number] = rows, ids
-        self._listed += len(ids) + _OF_A_LIST
-        while self._listed > _REMEMBERED and len(self._lists) > 1:
-            self._forget(next(iter(self._lists)))
+        It may wait itself and say for how long; but no longer than twice what an honest wait takes, and the less the
+        more often it was left out before.
+        """
+        patience = max(self.deadlines.patience / 2**self.strikes, self.deadlines.least)
+        begun = max(since, self.message_at)
+        return min(max(begun + patience, self.promised), begun + 2 * patience)
 
-    def recall(self, number: int) -> tuple[Rows, U64] | None:
-        """A list it named before."""
-        if number in self._lists:
-            self._lists.move_to_end(number)
-        return self._lists.get(number)
-
-    def _forget(self, number: int) -> None:
-        known = self._lists.pop(number, None)
-        if known is not None:
-            self._listed -= len(known[1]) + _OF_A_LIST
+    def shown(self, now: float) -> str:
+        """Its state for people: `late` if it is up, but some round lately went on without its message."""
+        if self.state is State.UP and now - self.late_at < 10 * self.deadlines.longest:
+            return "late"
+        return str(self.state)

@@ -1,24 +1,28 @@
-"""Frames: what one agent says about many items in one round, in bytes; anything else is refused before it is believed.
+"""Frames: what one agent sends about many items, in bytes; anything else is refused before it is believed.
 
     0  version  1     the form of this frame
-    1  kind     1     ROUND, ASK, WAIT, PING or NEWS
+    1  kind     1     see `Kind`
     2  sender   2     the agent's number
-    4  round    4
+    4  count    4     items
     8  network  8     who may understand it: the network's identity
     16 policy   8     and a hash of everything both sides must agree on (weights, rule, rounds, seed)
-    24 list     4     ROUND: number of the list of items, which the sender may have named before; ASK: who is asked
-    28 count    4     items
-    32 bits     1     of a number: 64 for one as it is, else its code
-    33 flags    1     NAMED: item identities follow; SILENT: a mask of those who speak follows
-    34 zero     2
-    36 identities, 8 bytes each · mask, a bit each · messages of those who speak, w numbers of `bits`, padded with 0
+    24 runs     2     stretches of items with consecutive handles in one round
+    26 sets     2     different sets of agents whose views are in the messages
+    28 bits     1     of a number: 64 for one as it is, else its code
+    29 flags    1     SILENT: a mask of the items with a message follows
+    30 zero     2
+    32 runs: handle 4, count 4, round 4 (its highest bit: the items' identities follow) ·
+       identities, 8 bytes each · sets, a bit for each agent · where there are several, the set of each item, 2 bytes ·
+       mask, a bit each · messages, w numbers of `bits`, padded with 0
 
-All numbers are little-endian. A frame has exactly the length its header says.
+A sender numbers the items it speaks about: once a frame has named an item, its handle is enough. All numbers are
+little-endian. A frame has exactly the length its header says.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -29,14 +33,18 @@ from numpy.typing import NDArray
 from collegium._util.randomness import U64
 from collegium.errors import LiveError
 
-VERSION = 1
-MOST_ITEMS = 1 << 16
+VERSION = 2
+MOST_ITEMS = 1 << 15
 """Items in one frame at most; more go into several."""
-_NOTHING = np.empty((0, 1))
-_HEADER = struct.Struct("<BBHIQQIIBBH")
 NUMBER = 64
+_HEADER = struct.Struct("<BBHIQQHHBBH")
+_RUN = struct.Struct("<III")
+_NAMED, _SILENT = 1 << 31, 1
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Codes = Doubles | NDArray[np.uint32]
+_NOTHING = np.empty((0, 1))
+_NO_IDS = np.empty(0, np.uint64)
 
 
 class FrameError(LiveError):
@@ -47,18 +55,20 @@ class Kind(IntEnum):
     """What a frame is for."""
 
     ROUND = 1
-    """What the sender says in a round."""
-    ASK = 2
-    """Where is what you said in this round?"""
-    WAIT = 3
-    """I am here, and not yet that far."""
-    PING = 4
-    """Are you there? The answer is WAIT."""
-    NEWS = 5
-    """There are these items; I wait for my view of them."""
+    """Messages of rounds."""
+    RESEND = 2
+    """Send your messages about these items in these rounds again."""
+    NOT_YET = 3
+    """They are not sent yet; the handle is how many milliseconds more it may take."""
+    DECLINED = 4
+    """They never will be: the sender takes no part in these items in these rounds."""
+    ANNOUNCE = 5
+    """There are these items; the sender waits for its own view of them."""
+    PING = 6
+    """Are you there?"""
+    PONG = 7
 
 
-_NAMED, _SILENT = 1, 2
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -71,10 +81,24 @@ class Dialect:
     bits: int = NUMBER
     """Of a number in a message."""
     rounds: int = 20
-    largest: float = 1e300
-    """No honest message is larger than this."""
     width: int = 1
     """Numbers in a message."""
+    agents: int = 1
+    """Agents in the network."""
+
+    @property
+    def set_bytes(self) -> int:
+        """Bytes of a set of agents."""
+        return (self.agents + 7) // 8
+
+
+class Run(NamedTuple):
+    """Items with consecutive handles, in one round."""
+
+    handle: int
+    count: int
+    round: int
+    is_named: bool
 
 
 class Frame(NamedTuple):
@@ -82,103 +106,155 @@ class Frame(NamedTuple):
 
     kind: Kind
     sender: int
-    round: int
-    list: int
-    ids: U64 | None
-    """Identities of the items; None where the list was named before."""
-    size: int
-    """How many items."""
+    runs: Sequence[Run] = ()
+    ids: U64 = _NO_IDS
+    """Identities of the items of named runs, one run after the other."""
+    sets: Sequence[int] = ()
+    """Agents whose views are in the messages, as bits of a number."""
+    set_of: NDArray[np.uint16] | None = None
+    """Which set each item has, shape (count,); None: all the first."""
     spoke: Bools | None = None
-    """Which items the sender speaks about; None for all."""
-    values: Doubles | NDArray[np.uint32] = _NOTHING
-    """One message per item spoken about, shape (s, w): numbers, or codes of them."""
+    """Which items there is a message about; None: all."""
+    values: Codes = _NOTHING
+    """The messages, shape (s, w): numbers, or codes of them."""
+
+    @property
+    def count(self) -> int:
+        """How many items."""
+        return sum(run.count for run in self.runs)
+
+
+def about(kind: Kind, sender: int, ids: U64, rounds: NDArray[np.int32], handle: int = 0) -> Frame:
+    """A frame without messages about items in rounds, in their order."""
+    edges = np.flatnonzero(np.diff(rounds)) + 1
+    starts, stops = [0, *edges.tolist()], [*edges.tolist(), len(rounds)]
+    runs = [Run(handle, stop - start, int(rounds[start]), True) for start, stop in zip(starts, stops, strict=True)]
+    return Frame(kind, sender, runs if len(ids) else [], ids)
 
 
 def encode(frame: Frame, dialect: Dialect) -> bytes:
     """The bytes of a frame."""
-    flags = 0
-    parts: list[bytes] = [b""]
-    if frame.ids is not None:
-        flags |= _NAMED
+    parts = [b""]
+    count = 0
+    for handle, items, round, is_named in frame.runs:
+        parts.append(_RUN.pack(handle, items, round | _NAMED if is_named else round))
+        count += items
+    if frame.ids.size:
         parts.append(frame.ids.astype("<u8", copy=False).tobytes())
-    if frame.spoke is not None:
-        flags |= _SILENT
-        parts.append(np.packbits(frame.spoke, bitorder="little").tobytes())
+    flags = 0
     if frame.kind is Kind.ROUND:
+        size = dialect.set_bytes
+        parts += [one.to_bytes(size, "little") for one in frame.sets]
+        if frame.set_of is not None:
+            parts.append(frame.set_of.astype("<u2", copy=False).tobytes())
+        if frame.spoke is not None:
+            flags = _SILENT
+            parts.append(np.packbits(frame.spoke, bitorder="little").tobytes())
         parts.append(_pack(frame.values, dialect.bits))
     parts[0] = _HEADER.pack(
-        VERSION, frame.kind, frame.sender, frame.round, dialect.network, dialect.policy,
-        frame.list, frame.size, dialect.bits, flags, 0,
+        VERSION, frame.kind, frame.sender, count, dialect.network, dialect.policy,
+        len(frame.runs), len(frame.sets), dialect.bits, flags, 0,
     )  # fmt: skip
     return b"".join(parts)
+
+
+_ONE = struct.Struct("<BBHIQQHHBBHIII")
+
+
+def encode_one(sender: int, handle: int, round: int, item: int | None, agents: int, value: float, d: Dialect) -> bytes:
+    """A message of one number about one item, named if `item` is given: as `encode` writes it, in less time."""
+    named = b"" if item is None else item.to_bytes(8, "little")
+    head = _ONE.pack(
+        VERSION, 1, sender, 1, d.network, d.policy, 1, 1, NUMBER, 0, 0,
+        handle, 1, round if item is None else round | _NAMED,
+    )  # fmt: skip
+    return head + named + agents.to_bytes(d.set_bytes, "little") + struct.pack("<d", value)
 
 
 def decode(data: bytes, dialect: Dialect) -> Frame:
     """The frame these bytes are, or the reason why they are none."""
     if len(data) < _HEADER.size:
-        raise FrameError(f"a frame has at least {_HEADER.size} bytes, this one {len(data)}")
-    version, kind, sender, round, network, policy, number, count, bits, flags, zero = _HEADER.unpack_from(data)
+        raise FrameError(f"a frame of {len(data)} bytes, shorter than any header")
+    version, kind, sender, count, network, policy, run_count, set_count, bits, flags, zero = _HEADER.unpack_from(data)
     if version != VERSION:
-        raise FrameError(f"version {version} of the frame, this agent speaks version {VERSION}")
+        raise FrameError(f"a frame of version {version}; this agent reads version {VERSION}")
     if network != dialect.network:
         raise FrameError("a frame of another network")
     if policy != dialect.policy or bits != dialect.bits:
         raise FrameError("a frame made under other weights, another rule, seed or number of rounds: run init anew")
     meant = _KINDS.get(kind)
-    if meant is None or flags & ~(_NAMED | _SILENT) or zero:
-        raise FrameError("an unknown kind of frame")
-    if not 1 <= round <= dialect.rounds:
-        raise FrameError(f"round {round} of {dialect.rounds}")
-    if not 1 <= count <= MOST_ITEMS:
-        raise FrameError(f"{count} items in one frame; there may be 1 to {MOST_ITEMS}")
-    named, silent = bool(flags & _NAMED), bool(flags & _SILENT)
-    if meant is not Kind.ROUND and (not named or silent):
-        raise FrameError("a question without the items it is about")
-    place = _HEADER.size
-    masked = (count + 7) // 8 if silent else 0
-    if len(data) < place + 8 * count * named + masked:
-        raise FrameError(f"{len(data)} bytes are too few for {count} items")
-    if count == 1 and data[33] == 0 and meant is Kind.ROUND and bits == NUMBER and dialect.width == 1:  # most often
-        if len(data) != _HEADER.size + 8:
-            raise FrameError(f"{len(data)} bytes where the header says {_HEADER.size + 8}")
-        return Frame(meant, sender, round, number, None, 1, None, _honest(_unpack(data, place, 1, bits), dialect))
-    ids = None
+    if meant is None or flags & ~_SILENT or zero:
+        raise FrameError("a frame of an unknown kind")
+    if count > MOST_ITEMS or run_count > count or (not run_count and count):
+        raise FrameError(f"a frame of {count} items in {run_count} runs")
+    place = _HEADER.size + _RUN.size * run_count
+    if len(data) < place:
+        raise FrameError(f"a frame of {len(data)} bytes, too few for its runs")
+    runs, total, named = [], 0, 0
+    for i in range(run_count):
+        handle, items, round = _RUN.unpack_from(data, _HEADER.size + _RUN.size * i)
+        is_named, round = round >= _NAMED, round & ~_NAMED
+        if not 1 <= round <= dialect.rounds or not items:
+            raise FrameError(f"a frame about {items} items in round {round} of {dialect.rounds}")
+        runs.append(Run(handle, items, round, is_named))
+        total += items
+        named += items if is_named else 0
+    if total != count:
+        raise FrameError(f"a frame of {count} items whose runs have {total}")
+    ids = _NO_IDS
     if named:
-        ids = np.frombuffer(data, "<u8", count, place).astype(np.uint64, copy=False)
-        place += 8 * count
-        ordered = np.sort(ids)
-        if (ordered[1:] == ordered[:-1]).any():
+        if len(data) < place + 8 * named:
+            raise FrameError(f"a frame of {len(data)} bytes, too few for {named} identities")
+        ids = np.frombuffer(data, "<u8", named, place).astype(np.uint64, copy=False)
+        place += 8 * named
+    if meant is not Kind.ROUND:
+        if named != count or set_count or flags or len(data) != place:
+            raise FrameError("a frame without messages that has more or less than the items it is about")
+        if named > 1 and _has_twins(ids):
             raise FrameError("a frame that names an item twice")
-    spoke, speakers = None, count
-    if silent:
-        mask = np.frombuffer(data, np.uint8, masked, place)
-        spread = np.unpackbits(mask, bitorder="little")
+        return Frame(meant, sender, runs, ids)
+    return _messages(Frame(meant, sender, runs, ids), data, place, count, set_count, bool(flags), dialect)
+
+
+def _messages(
+    frame: Frame, data: bytes, place: int, count: int, set_count: int, is_silent: bool, dialect: Dialect
+) -> Frame:
+    """What follows the items of a round: sets, mask, messages."""
+    if not 1 <= set_count <= count:
+        raise FrameError(f"messages about {count} items with {set_count} sets of agents")
+    size, several = dialect.set_bytes, set_count > 1
+    masked = (count + 7) // 8 if is_silent else 0
+    if len(data) < place + size * set_count + 2 * count * several + masked:
+        raise FrameError(f"a frame of {len(data)} bytes, too few for {count} items")
+    sets = [int.from_bytes(data[place + size * i : place + size * (i + 1)], "little") for i in range(set_count)]
+    place += size * set_count
+    if max(sets) >> dialect.agents:
+        raise FrameError(f"a set with agents beyond the network's {dialect.agents}")
+    set_of, spoke, speakers = None, None, count
+    if several:
+        set_of = np.frombuffer(data, "<u2", count, place).astype(np.uint16, copy=False)
+        place += 2 * count
+        if int(set_of.max()) >= set_count:
+            raise FrameError("a message of an unknown set of agents")
+    if is_silent:
+        spread = np.unpackbits(np.frombuffer(data, np.uint8, masked, place), bitorder="little")
         if spread[count:].any():
             raise FrameError("a mask with more bits than items")
         spoke, place = spread[:count].view(np.bool_), place + masked
         speakers = int(spoke.sum())
     numbers = speakers * dialect.width
-    payload = (numbers * bits + 7) // 8 if meant is Kind.ROUND else 0
-    if len(data) != place + payload:
-        raise FrameError(f"{len(data)} bytes where the header says {place + payload}")
-    values: Doubles | NDArray[np.uint32] = _NOTHING
-    if meant is Kind.ROUND:
-        values = _unpack(data, place, numbers, bits)
-        values = _honest(values, dialect) if bits == NUMBER else values.reshape(speakers, dialect.width)
-    return Frame(meant, sender, round, number, ids, count, spoke, values)
+    if len(data) != place + (numbers * dialect.bits + 7) // 8:
+        raise FrameError(f"a frame of {len(data)} bytes where its header says otherwise")
+    values = _unpack(data, place, numbers, dialect.bits).reshape(speakers, dialect.width)
+    return frame._replace(sets=sets, set_of=set_of, spoke=spoke, values=values)
 
 
-def _honest(values: Doubles | NDArray[np.uint32], dialect: Dialect) -> Doubles | NDArray[np.uint32]:
-    """Numbers as messages of `width` each, none of them larger than any honest one."""
-    if values.size:
-        # One comparison for both ends; NaN passes neither.
-        low, high = (values.item(),) * 2 if values.size == 1 else (values.min(), values.max())
-        if not (-dialect.largest <= low and high <= dialect.largest):
-            raise FrameError("a message that is not a number, or larger than any honest one")
-    return values.reshape(-1, dialect.width)
+def _has_twins(ids: U64) -> bool:
+    ordered = np.sort(ids)
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _pack(values: Doubles | NDArray[np.uint32], bits: int) -> bytes:
+def _pack(values: Codes, bits: int) -> bytes:
     if bits == NUMBER:
         return values.astype("<f8", copy=False).tobytes()
     if bits in (8, 16, 32):
@@ -188,7 +264,7 @@ def _pack(values: Doubles | NDArray[np.uint32], bits: int) -> bytes:
     return np.packbits(spread, bitorder="little").tobytes()
 
 
-def _unpack(data: bytes, place: int, count: int, bits: int) -> Doubles | NDArray[np.uint32]:
+def _unpack(data: bytes, place: int, count: int, bits: int) -> Codes:
     if bits == NUMBER:
         return np.frombuffer(data, "<f8", count, place)
     if bits in (8, 16, 32):

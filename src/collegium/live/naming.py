@@ -1,0 +1,60 @@
+"""Handles of items: a sender numbers the items it speaks about, and names each of them once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium._util.randomness import U64
+from collegium.live.wire import Run
+
+Rows = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+
+class Handles:
+    """The rows a neighbour's handles stand for. Old ones make room: what is no longer known is asked for again."""
+
+    def __init__(self, capacity: int) -> None:
+        size = 1 << max(capacity - 1, 1).bit_length()
+        self._mask = size - 1
+        self._handle = np.full(size, -1, np.int64)
+        self._row = np.full(size, -1, np.int32)
+        self._id = np.zeros(size, np.uint64)
+
+    def learn(self, handle: int, rows: Rows, ids: U64) -> None:
+        """The sender named items, in the order of its handles."""
+        slots = self._slots(handle, len(rows))
+        self._handle[slots] = handle + np.arange(len(rows))
+        self._row[slots], self._id[slots] = rows, ids
+
+    def find(self, handle: int, count: int) -> tuple[Rows, U64]:
+        """Rows and identities of named items; row -1 where the name is not known."""
+        slots = self._slots(handle, count)
+        known = self._handle[slots] == handle + np.arange(count)
+        return np.where(known, self._row[slots], -1).astype(np.intp), self._id[slots]
+
+    def find_one(self, handle: int) -> tuple[int, int]:
+        """The same of one item."""
+        slot = handle & self._mask
+        if self._handle.item(slot) != handle:
+            return -1, 0
+        return self._row.item(slot), self._id.item(slot)
+
+    def _slots(self, handle: int, count: int) -> Rows | slice:
+        start = handle & self._mask
+        if start + count <= len(self._handle):
+            return slice(start, start + count)
+        return (handle + np.arange(count)) & self._mask
+
+
+def runs_of(handles: NDArray[np.uint32], rounds: NDArray[np.int32], named: Bools) -> list[Run]:
+    """Stretches of consecutive handles in one round, named or not, in the given order."""
+    if len(handles) == 1:
+        return [Run(handles.item(), 1, rounds.item(), not named.item())]
+    breaks = np.flatnonzero((np.diff(handles.astype(np.int64)) != 1) | (np.diff(rounds) != 0) | np.diff(named)) + 1
+    starts, stops = [0, *breaks.tolist()], [*breaks.tolist(), len(handles)]
+    return [
+        Run(handles.item(start), stop - start, rounds.item(start), not named.item(start))
+        for start, stop in zip(starts, stops, strict=True)
+    ]

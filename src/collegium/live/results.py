@@ -1,0 +1,190 @@
+"""What an engine says of its items and of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.live.answers import (
+    ByteCounts,
+    Evidence,
+    ItemCounts,
+    ItemResult,
+    Name,
+    NeighbourStatus,
+    Number,
+    Quantiles,
+    Recent,
+    RecentItem,
+    Status,
+)
+from collegium.live.peers import Neighbour, State
+from collegium.live.table import ANNOUNCED, DECIDED, FREE, GIVEN, LATE, NO_VIEW, Rows
+from collegium.protocol import registry
+
+if TYPE_CHECKING:
+    from collegium.live.engine import Engine
+
+_LISTED = 32
+_VIEWS = {NO_VIEW: "missing", GIVEN: "given", LATE: "late"}
+
+
+def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> list[ItemResult]:
+    """Results of decided items."""
+    table = engine.table
+    statistics = table.trace[rows, table.done[rows]]
+    labels = _labels(statistics)
+    settled = _settled(engine, rows, labels).tolist()
+    everybody = [n.peer.name for n in engine.heard]
+    places = [n.place for n in engine.heard]
+    missed = table.missed[rows]
+    some = missed.any(axis=1).tolist()
+    latency = np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist()
+    view, done, evidence = table.view[rows].tolist(), table.done[rows].tolist(), table.evidence[rows].tolist()
+    shown = {index: _evidence(engine, index) for index in set(evidence)}
+    values, scores = _numbers(statistics), _numbers(table.score[rows])
+    classes = engine.classes
+    made = []
+    for i, (name, label) in enumerate(zip(names, labels.tolist(), strict=True)):
+        gone = [who for who, place in zip(everybody, places, strict=True) if missed[i, place]] if some[i] else []
+        heard = [who for who in everybody if who not in gone] if gone else everybody
+        steps = _trace(table.trace[rows[i]]) if trace else None
+        made.append(
+            ItemResult(
+                name, classes[label], values[i], scores[i], settled[i], shown[evidence[i]], done[i],
+                _VIEWS[view[i]], heard, gone, latency[i], steps,
+            )
+        )  # fmt: skip
+    return made
+
+
+def _numbers(values: NDArray[np.float64]) -> list[Any]:
+    """One number an item for two classes, a list for more."""
+    return (values[:, 0] if values.shape[1] == 1 else values).tolist()
+
+
+def _trace(steps: NDArray[np.float64]) -> list[Number | None]:
+    known = ~np.isnan(steps).any(axis=1)
+    return [step if is_known else None for step, is_known in zip(_numbers(steps), known.tolist(), strict=True)]
+
+
+def _labels(statistics: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Indices of classes; of a tie, the first, as `Team.predict` has it."""
+    if statistics.shape[1] == 1:
+        return np.asarray(statistics[:, 0] > 0, np.intp)
+    return statistics.argmax(axis=1)
+
+
+def _settled(engine: Engine, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.bool_]:
+    table = engine.table
+    before = table.trace[rows, np.maximum(table.done[rows] - 1, 0)]
+    if engine.d == 1:
+        same = np.sign(before[:, 0]) == np.sign(table.trace[rows, table.done[rows], 0])
+    else:
+        same = before.argmax(axis=1) == labels
+    members = engine.sets.members
+    complete = np.array([members[index].bit_count() >= engine.reachable for index in table.evidence[rows].tolist()])
+    complete &= table.agreed[rows] & ~table.missed[rows].any(axis=1) & (table.done[rows] == engine.rounds)
+    return np.asarray(same & complete, np.bool_)
+
+
+def _evidence(engine: Engine, index: int) -> Evidence:
+    members = engine.sets.members[index]
+    missing: list[str] = []
+    if members.bit_count() < engine.reachable == len(engine.agents):
+        missing = [name for k, name in enumerate(engine.agents) if not members >> k & 1][:_LISTED]
+    return Evidence(members.bit_count(), engine.reachable, missing)
+
+
+def recent(engine: Engine, most: int, now: float) -> Recent:
+    """The items that came last, newest first, as far as they are."""
+    table = engine.table
+    known = np.flatnonzero(table.state != FREE)
+    rows = known[np.argsort(-table.born[known], kind="stable")[:most]]
+    items = [_recent(engine, row, now) for row in rows.tolist()]
+    return Recent(engine.name, engine.number, engine.rounds, items)
+
+
+def _recent(engine: Engine, row: int, now: float) -> RecentItem:
+    table = engine.table
+    state, done = table.state.item(row), table.done.item(row)
+    is_decided = state == DECIDED
+    trace = _trace(table.trace[row, : done + 1])
+    one = np.array([row])
+    return RecentItem(
+        f"{table.id.item(row):016x}",
+        done,
+        is_decided,
+        "waiting" if state == ANNOUNCED else _VIEWS[table.view.item(row)],
+        None if state == ANNOUNCED else _numbers(table.score[one])[0],
+        trace[-1],
+        trace,
+        table.spoke[row, :done].tolist(),
+        bool(_settled(engine, one, _labels(table.trace[one, table.done[one]]))[0]) if is_decided else None,
+        None if state == ANNOUNCED else _evidence(engine, table.evidence.item(row)),
+        [n.peer.name for n in engine.heard if n.place is not None and table.missed.item(row, n.place)],
+        round(1e3 * (now - table.born.item(row)), 3),
+    )
+
+
+def why_not_ready(engine: Engine) -> str | None:
+    """What is missing for full rounds; None if nothing is."""
+    away = [
+        n.peer.name for n in engine.neighbours.values() if not n.is_present or (n.place is not None and n.is_left_out)
+    ]
+    return f"waiting for {', '.join(away)}" if away else None
+
+
+def status(engine: Engine, now: float, sent: int, received: int, refused_peers: dict[str, int]) -> Status:
+    """The state of the agent and its neighbours."""
+    account, reason = engine.account, why_not_ready(engine)
+    return Status(
+        name=engine.name,
+        number=engine.number,
+        network=engine.place.network,
+        ready=reason is None,
+        not_ready_reason=reason,
+        rule=registry.describe(engine.rule),
+        rounds=engine.rounds,
+        agents=list(engine.agents),
+        classes=list(engine.classes),
+        neighbours=[_neighbour(n, now) for n in engine.neighbours.values()],
+        refused_peers=dict(refused_peers),
+        items=ItemCounts(
+            pending=engine.table.active,
+            waiting=len(engine.backlog),
+            most=engine.most,
+            **{name: getattr(account, name) for name in _COUNTS},
+        ),
+        rounds_done=account.rounds,
+        re_requested=account.asked,
+        overloaded_s=round(account.overload_seconds, 3),
+        bytes=ByteCounts(sent, received),
+        latency_ms=Quantiles(account.quantile(0.5), account.quantile(0.99)),
+        latency=account.histogram(),
+        up_s=round(now - account.begun, 3),
+    )
+
+
+_COUNTS = (
+    "done", "from_zero", "with_missing", "incomplete", "past_deadline", "refused", "no_room", "failed",
+)  # fmt: skip
+
+
+def _neighbour(n: Neighbour, now: float) -> NeighbourStatus:
+    is_heard = n.place is not None
+    return NeighbourStatus(
+        n.peer.name,
+        n.peer.number,
+        "both" if is_heard and n.hears else "in" if is_heard else "out",
+        n.shown(now),
+        n.reason if n.state is not State.UP or n.rejected else "",
+        None if n.response is None else round(n.response * 1e3, 3),
+        round(n.deadline * 1e3, 3),
+        n.missed,
+        n.rejected,
+        n.over_budget,
+    )
