@@ -750,10 +750,13 @@ class Agent:
             self._listed -= size
         return self._last_list, False
 
-    def _transmit(self, data: bytes, asks: bool = False) -> None:
+    def _transmit(self, data: bytes, to: int | None = None) -> None:
         if self._transport is not None:
             try:
-                (self._transport.ask if asks else self._transport.say)(data)
+                if to is None:
+                    self._transport.broadcast(data)
+                else:
+                    self._transport.send(to, data)
             except LiveError as problem:  # as good as lost: whoever misses it will ask
                 _log.warning("%s: %s", self.name, problem)
 
@@ -777,7 +780,7 @@ class Agent:
                     pinged = now
                     for neighbour in doubtful:
                         ping = Frame(Kind.PING, self.number, 1, neighbour.peer.number, np.zeros(1, np.uint64), 1)
-                        self._transmit(encode(ping, self._dialect), asks=True)
+                        self._transmit(encode(ping, self._dialect), neighbour.peer.number)
             self._deliver()
 
     def _look(self, now: float) -> None:
@@ -821,7 +824,7 @@ class Agent:
                 self._account.asked += len(asked)
                 neighbour.asked_at = now if neighbour.asked_at is None else neighbour.asked_at
                 question = Frame(Kind.ASK, self.number, t, number, table.id[asked], len(asked))
-                self._transmit(encode(question, self._dialect), asks=True)
+                self._transmit(encode(question, self._dialect), number)
         self._advance()
 
     # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
