@@ -24,8 +24,8 @@ LEASE_MS = 2000  # a neighbour that has sent nothing for so long is gone
 RETRY_MS = 500  # pause between attempts to reach a neighbour
 OPEN_MS = 2000  # longest time for one attempt: a stopped process accepts the connection and never answers
 STALL_US = 100_000  # longest wait for a neighbour whose queue is full; then it loses frames, and the others get theirs
-# One thread for all that Zenoh does, set before the first session of a process: with its usual five a frame is handed
-# from thread to thread twice as often on its way from one agent to the next, and a round of nine takes half again as long.
+# One thread for all that Zenoh does, set before the first session of a process: with its usual five, a frame is handed
+# from thread to thread twice as often, and a round of nine agents takes half again as long.
 ONE_THREAD = "(rx: (handover: tx), net: (handover: tx), acc: (handover: tx), app: (handover: tx))"
 LARGEST_FRAME = 1 << 26  # bytes; a receiver drops what is longer before it is put together
 
