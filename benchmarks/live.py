@@ -44,7 +44,7 @@ def raw(path: str, rounds: int, size: int, warm: int, gate: Any, out: Any) -> No
             if state["round"] == warm:
                 state["begun"] = time.perf_counter()
             state["round"] += 1
-            transport.say(state["round"].to_bytes(4, "little") + payload)
+            transport.broadcast(state["round"].to_bytes(4, "little") + payload)
 
     def receive(sender: int, frame: bytes) -> None:
         with lock:

@@ -206,12 +206,16 @@ def _main():
     happened("open")
     for line in sys.stdin:
         command, *rest = json.loads(line)
-        if command == "say":
-            transport.say(rest[0].encode())
-        elif command == "ask":
-            transport.ask(rest[0].encode())
+        if command == "broadcast":
+            transport.broadcast(rest[0].encode())
+        elif command == "send":
+            transport.send(rest[0], rest[1].encode())
         elif command == "put":
             transport._session.put(rest[0], rest[1], congestion_control=zenoh.CongestionControl.BLOCK, express=True)
+        elif command == "listen":
+            transport._session.declare_subscriber(
+                rest[0], lambda sample: happened("overheard", str(sample.key_expr), sample.payload.to_string())
+            )
         elif command == "bytes":
             happened("bytes", transport.sent_bytes, transport.received_bytes)
         elif command == "flood":  # so many frames of so many bytes, a pause after each: the longest call of all
@@ -219,7 +223,7 @@ def _main():
             longest = 0.0
             for k in range(count):
                 begun = time.monotonic()
-                transport.say(k.to_bytes(4, "little") + bytes(size - 4))
+                transport.broadcast(k.to_bytes(4, "little") + bytes(size - 4))
                 longest = max(longest, time.monotonic() - begun)
                 if pause:
                     time.sleep(pause)
@@ -229,7 +233,9 @@ def _main():
         elif command == "close":
             begun = time.monotonic()
             transport.close()
-            transport.say(b"after the end")
+            transport.broadcast(b"after the end")
+            for peer in place.neighbours:
+                transport.send(peer.number, b"after the end")
             transport.close()
             if diagnosis is not None:
                 diagnosis.close()

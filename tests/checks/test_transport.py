@@ -41,7 +41,7 @@ def test_a_transport_that_mixes_up_senders_is_found_out() -> None:
         check_transport(lambda place: Mixed(place, hub))
 
 
-def test_a_transport_that_gives_frames_within_say_is_found_out() -> None:
+def test_a_transport_that_gives_frames_within_broadcast_is_found_out() -> None:
     class Direct(MemoryTransport):
         seats: ClassVar[dict[int, Any]] = {}
 
@@ -49,10 +49,21 @@ def test_a_transport_that_gives_frames_within_say_is_found_out() -> None:
             super().open(receive, presence)
             self.seats[self.place.number] = receive
 
-        def say(self, frame: bytes) -> None:
+        def broadcast(self, frame: bytes) -> None:
             for peer in self.place.audience:
                 self.seats[peer.number](self.place.number, frame)
 
     hub = Hub()
-    with pytest.raises(CheckError, match="from within the say"):
+    with pytest.raises(CheckError, match="from within the broadcast"):
         check_transport(lambda place: Direct(place, hub))
+
+
+def test_a_transport_that_sends_to_all_is_found_out() -> None:
+    class Loud(MemoryTransport):
+        def send(self, number: int, frame: bytes) -> None:
+            for peer in self.place.neighbours:
+                super().send(peer.number, frame)
+
+    hub = Hub()
+    with pytest.raises(CheckError, match="went to another"):
+        check_transport(lambda place: Loud(place, hub))

@@ -101,10 +101,10 @@ def test_the_first_words_may_be_lost_and_so_may_answers(lost: int) -> None:
     class Losing(FaultyTransport):
         left = lost
 
-        def say(self, frame: bytes) -> None:
+        def broadcast(self, frame: bytes) -> None:
             self.left -= 1
             if self.left < 0:
-                super().say(frame)
+                super().broadcast(frame)
 
     over, deadlines = policy.uniform(topology.complete(3)), Deadlines(longest=8.0, least=0.1, view=8.0)
     with in_memory(

@@ -36,9 +36,9 @@ def test_frames_go_both_ways_whoever_starts_first(start, tmp_path, order, tls):
         agents[number] = start(made[number])
         agents[number].wait("open")
     meet(*agents.values())
-    agents[0].tell("say", "round 1")
-    agents[0].tell("ask", "where are you?")
-    agents[1].tell("say", "hello")
+    agents[0].tell("broadcast", "round 1")
+    agents[0].tell("send", 1, "where are you?")
+    agents[1].tell("broadcast", "hello")
     agents[1].wait("frame", 0, "round 1")
     agents[1].wait("frame", 0, "where are you?")
     agents[0].wait("frame", 1, "hello")
@@ -53,15 +53,18 @@ def test_frames_go_only_where_the_network_leads(start, tmp_path):
     agents = [start(place) for place in made]
     meet(*agents)
     for one in agents:
-        one.tell("say", f"said by {one.number}")
-        one.tell("ask", f"asked by {one.number}")
-    for one, heard, asked in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
+        one.tell("broadcast", f"said by {one.number}")
+        for other in agents:
+            if one is not other:
+                one.tell("send", other.number, f"{one.number} to {other.number}")
+    for one, heard, other in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
         agents[one].wait("frame", heard, f"said by {heard}")
-        agents[one].wait("frame", asked, f"asked by {asked}")
-        agents[asked].tell("say", "the last")
+        agents[one].wait("frame", heard, f"{heard} to {one}")
+        agents[one].wait("frame", other, f"{other} to {one}")
+        agents[other].tell("broadcast", "the last")
     for one, heard in ((0, 2), (1, 0), (2, 1)):
         agents[one].wait("frame", heard, "the last")
-        assert len(agents[one].of_kind("frame")) == 3
+        assert len(agents[one].of_kind("frame")) == 4
 
 
 @pytest.mark.parametrize("intruder", [0, 1])
@@ -90,9 +93,9 @@ def nothing_of_the_intruder(start, made, intruder, **options):
     bad.wait("open")
     meet(first, last)
     for _ in range(8):  # four attempts to connect
-        bad.tell("say", "let me in")
+        bad.tell("broadcast", "let me in")
         time.sleep(0.25)
-    last.tell("say", "the last")
+    last.tell("broadcast", "the last")
     first.wait("frame", 2, "the last")
     for one in (first, last):
         assert [intruder, True] not in one.of_kind("presence")
@@ -103,15 +106,30 @@ def test_an_agent_cannot_publish_as_another(start, tmp_path):
     made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
     honest, forger, third = start(made[0]), start(made[1], intruder=True), start(made[2])
     meet(honest, forger, third)
-    for channel in ("say", "ask", "alive"):
+    for channel in ("say", "to/agent-0", "alive"):
         forger.tell("put", f"collegium/net/agent-2/{channel}", "forged")
     forger.tell("put", "collegium/net/agent-0/say", "forged")
     forger.tell("put", "collegium/net/**", "forged")
-    forger.tell("say", "honestly mine")
+    forger.tell("broadcast", "honestly mine")
     honest.wait("frame", 1, "honestly mine")
-    third.tell("say", "really mine")
+    third.tell("broadcast", "really mine")
     honest.wait("frame", 2, "really mine")
     assert sorted(honest.of_kind("frame")) == [[1, "honestly mine"], [2, "really mine"]]
+
+
+def test_an_agent_cannot_receive_what_is_for_another(start, tmp_path):
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    sender, curious, third = start(made[0]), start(made[1], intruder=True), start(made[2])
+    for key in ("agent-0/to/agent-2", "agent-0/to/*", "agent-0/*", "**"):
+        curious.tell("listen", f"collegium/net/{key}")
+    meet(sender, curious, third)
+    sender.tell("send", 2, "for the third only")
+    third.wait("frame", 0, "for the third only")
+    sender.tell("send", 1, "for the curious one")
+    sender.tell("broadcast", "for all")
+    curious.wait("overheard", "collegium/net/agent-0/to/agent-1", "for the curious one")
+    curious.wait("frame", 0, "for all")
+    assert "for the third only" not in {text for _, text in curious.of_kind("overheard")}
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -128,7 +146,7 @@ def test_a_killed_agent_is_missed_and_comes_back(start, tmp_path, victim):
         agents[victim] = start(made[victim])
         other.wait("presence", victim, True, since=seen)
         agents[victim].wait("presence", other.number, True)
-        agents[victim].tell("say", "again")
+        agents[victim].tell("broadcast", "again")
         other.wait("frame", victim, "again", since=seen)
 
 
@@ -189,8 +207,8 @@ def test_frames_keep_their_order(start, tmp_path):
 def test_a_receiver_that_fails_gets_the_next_frame(start, tmp_path):
     agents = [start(place) for place in places(tmp_path, PAIR)]
     meet(*agents)
-    agents[0].tell("say", "raise")
-    agents[0].tell("say", "go on")
+    agents[0].tell("broadcast", "raise")
+    agents[0].tell("broadcast", "go on")
     agents[1].wait("frame", 0, "go on")
     assert "a frame of agent 0 could not be handled\nTraceback" in agents[1].complaints()
 
@@ -198,7 +216,7 @@ def test_a_receiver_that_fails_gets_the_next_frame(start, tmp_path):
 def test_a_large_frame_arrives_whole(start, tmp_path):
     agents = [start(place) for place in places(tmp_path, PAIR)]
     meet(*agents)
-    agents[0].tell("say", "0123456789" * 100_000)
+    agents[0].tell("broadcast", "0123456789" * 100_000)
     agents[1].wait("frame", 0, "0123456789" * 100_000)
 
 

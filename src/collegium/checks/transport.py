@@ -74,8 +74,8 @@ def transport_checks(
     """The checks of `check_transport`, one by one."""
     for name, function in (
         ("neighbours are reported", lambda seats: None),
-        ("frames reach the receivers, and no other agent, in order and unchanged", _sends),
-        ("requests reach the senders", _requests),
+        ("frames reach the receivers, and no other agent, in order and unchanged", _broadcasts),
+        ("a frame for one neighbour reaches that one only", _sends_to_one),
         ("bytes are counted", _counts),
         ("leaving is reported, and closing twice is harmless", _leaves),
     ):
@@ -103,10 +103,10 @@ def _among_three(
             seat.transport.close()
 
 
-def _sends(seats: list[_Seat]) -> None:
+def _broadcasts(seats: list[_Seat]) -> None:
     frames = [bytes([i % 256]) * (1 + i * i) for i in range(64)] + [bytes(1 << 20)]
     for frame in frames:
-        seats[0].transport.say(frame)
+        seats[0].transport.broadcast(frame)
     for i, frame in enumerate(frames):
         sender, came = seats[1].next(f"frame {i} of agent 0")
         if sender != 0:
@@ -114,24 +114,36 @@ def _sends(seats: list[_Seat]) -> None:
         if came != frame:
             raise CheckError(f"frame {i} of agent 0 arrived changed or out of order")
     if threading.get_ident() in seats[1].threads:
-        raise CheckError("agent 1 was given frames from within the say of agent 0: use a thread of the transport's own")
+        raise CheckError(
+            "agent 1 was given frames from within the broadcast of agent 0: use a thread of the transport's own"
+        )
     time.sleep(_QUIET)
     if not seats[2].came.empty():
         raise CheckError("agent 2 is no receiver of agent 0, but got its frames")
 
 
-def _requests(seats: list[_Seat]) -> None:
-    seats[1].transport.ask(b"resend")
-    if seats[0].next("the request of agent 1") != (1, b"resend"):
-        raise CheckError("a request of agent 1 arrived changed, or with another sender")
+def _sends_to_one(seats: list[_Seat]) -> None:
+    for i in range(64):
+        seats[1].transport.send(0, b"to its sender %d" % i)
+        seats[1].transport.send(2, b"to its receiver %d" % i)
+    for number, who in ((0, "sender"), (2, "receiver")):
+        for i in range(64):
+            came = seats[number].next(f"frame {i} of agent 1 to its {who}")
+            if came != (1, b"to its %s %d" % (who.encode(), i)):
+                raise CheckError(
+                    f"frame {i} of agent 1 to its {who} went to another, or arrived changed or out of order"
+                )
     time.sleep(_QUIET)
-    if not seats[2].came.empty():
-        raise CheckError("agent 2 is no sender to agent 1, but got its request")
+    for number in (0, 2):
+        if not seats[number].came.empty():
+            raise CheckError(f"agent {number} got a frame of agent 1 that was not for it, or one twice")
 
 
 def _counts(seats: list[_Seat]) -> None:
-    seats[0].transport.say(bytes(1000))
+    seats[0].transport.broadcast(bytes(1000))
     seats[1].next("a frame of agent 0")
+    seats[0].transport.send(1, bytes(10))
+    seats[1].next("a frame of agent 0 to agent 1")
     sent, received = seats[0].transport.sent_bytes, seats[1].transport.received_bytes
     if not 0 < sent == received:
         raise CheckError(f"agent 0 counts {sent} bytes sent, agent 1 {received} bytes received of the same frames")

@@ -51,11 +51,11 @@ class Transport(ABC):
     """Frames out, frames in, and which neighbours are connected.
 
     The number given to `receive` is that of the sender by its key, never by what the frame claims. `receive` and
-    `presence` are called from threads of the transport, never from within an agent's `say` or `ask`, also before `open`
-    returns; they may call `say` and `ask`, but not `close`. Frames of one sender's `say` arrive in its order, and so do
-    those of its `ask`, but the two may overtake each other; frames may be lost, when a link breaks or a receiver does
-    not keep up. A frame sent after `presence` reported a neighbour reaches it. `sent_bytes` and `received_bytes` count
-    payload, once for every link it takes.
+    `presence` are called from threads of the transport, never from within an agent's `broadcast` or `send`, also before
+    `open` returns; they may call both, but not `close`. Frames of one sender's `broadcast` arrive in its order, and so
+    do those it sends to one peer, but the two may overtake each other; frames may be lost, when a link breaks or a
+    receiver does not keep up. A frame sent after `presence` reported a neighbour reaches it. `sent_bytes` and
+    `received_bytes` count payload, once for every link it takes.
     """
 
     sent_bytes: int = 0
@@ -66,12 +66,12 @@ class Transport(ABC):
         """Begin: listen, connect, and report what arrives until `close`."""
 
     @abstractmethod
-    def say(self, frame: bytes) -> None:
-        """Send a frame to this agent's receivers."""
+    def broadcast(self, frame: bytes) -> None:
+        """Send a frame to all receivers of this agent."""
 
     @abstractmethod
-    def ask(self, frame: bytes) -> None:
-        """Send a frame to this agent's senders."""
+    def send(self, number: int, frame: bytes) -> None:
+        """Send a frame to one neighbour, sender or receiver, and to no other; KeyError if there is none."""
 
     @abstractmethod
     def close(self) -> None:

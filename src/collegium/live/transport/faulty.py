@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from collegium._util.arguments import real_number
 from collegium.errors import LiveError
@@ -62,11 +63,11 @@ class FaultyTransport(Transport):
         self._thread.start()
         self._inner.open(receive, presence)
 
-    def say(self, frame: bytes) -> None:
-        self._send(self._inner.say, frame)
+    def broadcast(self, frame: bytes) -> None:
+        self._send(self._inner.broadcast, frame)
 
-    def ask(self, frame: bytes) -> None:
-        self._send(self._inner.ask, frame)
+    def send(self, number: int, frame: bytes) -> None:
+        self._send(partial(self._inner.send, number), frame)
 
     def close(self) -> None:
         with self._wake:

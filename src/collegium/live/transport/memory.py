@@ -49,7 +49,7 @@ class MemoryTransport(Transport):
     def __init__(self, place: Place, hub: Hub) -> None:
         self.place, self._hub = place, hub
         self._audience = [peer.number for peer in place.audience]
-        self._heard = [peer.number for peer in place.hears]
+        self._neighbours = {peer.number: [peer.number] for peer in place.neighbours}
         self._post: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -59,13 +59,11 @@ class MemoryTransport(Transport):
         self._thread.start()
         self._hub.join(self)
 
-    def say(self, frame: bytes) -> None:
-        self.sent_bytes += len(frame) * len(self._audience)
-        self._hub.pass_on(self.place.number, self._audience, frame)
+    def broadcast(self, frame: bytes) -> None:
+        self._pass_on(self._audience, frame)
 
-    def ask(self, frame: bytes) -> None:
-        self.sent_bytes += len(frame) * len(self._heard)
-        self._hub.pass_on(self.place.number, self._heard, frame)
+    def send(self, number: int, frame: bytes) -> None:
+        self._pass_on(self._neighbours[number], frame)
 
     def close(self) -> None:
         self._hub.leave(self)
@@ -82,6 +80,10 @@ class MemoryTransport(Transport):
         """A frame that arrived."""
         self.received_bytes += len(frame)
         self._receive(sender, frame)
+
+    def _pass_on(self, numbers: list[int], frame: bytes) -> None:
+        self.sent_bytes += len(frame) * len(numbers)
+        self._hub.pass_on(self.place.number, numbers, frame)
 
     def _carry(self) -> None:
         while (task := self._post.get()) is not None:
