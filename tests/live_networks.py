@@ -17,7 +17,7 @@ from collegium.live.transport.base import Peer, Place, Transport
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.policy import Policy
 
-PATIENT = Deadlines(longest=20.0, least=5.0, view=20.0)
+PATIENT = Deadlines(longest=20.0, least=5.0, view=20.0, item=60.0)
 """For tests in which no message may count as lost, however busy the machine."""
 
 
@@ -48,7 +48,8 @@ def in_memory(
     """Agents connected by a hub, all present."""
     hub = Hub()
     settings.setdefault("deadlines", PATIENT)
-    agents = [Agent(place, weights_of(policy, place.number), **settings) for place in places(policy)]
+    names = [f"agent-{k}" for k in range(policy.size)]
+    agents = [Agent(place, weights_of(policy, place.number), names, **settings) for place in places(policy)]
     try:
         for agent in agents:
             agent.start(wrap(MemoryTransport(agent.place, hub), agent.number))

@@ -18,7 +18,7 @@ from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.policy import Policy
 
-PATIENT = Deadlines(longest=30.0, least=5.0, view=30.0)
+PATIENT = Deadlines(longest=30.0, least=5.0, view=30.0, item=90.0)
 
 
 @contextlib.contextmanager

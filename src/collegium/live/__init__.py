@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
-    from collegium.live.agent import Agent, Busy, ItemResult, Limits
+    from collegium.live.agent import Agent
+    from collegium.live.answers import ItemResult
     from collegium.live.client import Client
+    from collegium.live.engine import Limits
     from collegium.live.folder import NetworkSettings, create
     from collegium.live.launcher import Member, down, members, statuses, up
     from collegium.live.peers import Deadlines
+    from collegium.live.refusals import Busy, Conflict
 
 _HOMES = {
     "Agent": "agent",
-    "Busy": "agent",
+    "Busy": "refusals",
+    "Conflict": "refusals",
     "Client": "client",
     "Deadlines": "peers",
-    "ItemResult": "agent",
-    "Limits": "agent",
+    "ItemResult": "answers",
+    "Limits": "engine",
     "Member": "launcher",
     "NetworkSettings": "folder",
     "create": "folder",
@@ -33,6 +37,7 @@ __all__ = [
     "Agent",
     "Busy",
     "Client",
+    "Conflict",
     "Deadlines",
     "ItemResult",
     "Limits",

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import CollegiumError, InputFileError, ScoreError
-from collegium.live.agent import Limits
+from collegium.live.engine import Limits
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place, Tls
 from collegium.live.transport.faulty import Faults
@@ -50,6 +50,8 @@ class Who(_Table):
     """Where neighbours reach it, such as tls/10.0.0.3:7403."""
     weights: Digest
     """A hash of the weights in `hears`, so that an edited one does not go unnoticed."""
+    reachable: Annotated[int, Meta(ge=0)] = 0
+    """How many agents' views can be in its statistic after all rounds; 0: all."""
 
 
 class Talk(_Table):
@@ -57,6 +59,10 @@ class Talk(_Table):
 
     weights: Digest
     """A hash of everybody's weights."""
+    agents: Annotated[list[str], Meta(min_length=1, max_length=65536)]
+    """Everybody's names, by number."""
+    bound: Annotated[float, Meta(gt=0)]
+    """The largest score of any agent: a message beyond it is refused."""
     rounds: Annotated[int, Meta(ge=1, le=10_000)] = 20
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     rule: str = "degroot"
@@ -70,6 +76,8 @@ class Heard(_Table):
     number: Number
     name: str
     weight: Annotated[float, Meta(gt=0, le=1)]
+    bound: Annotated[float, Meta(gt=0)]
+    """Its largest score: a first message beyond it is refused."""
     endpoint: str = ""
 
 
@@ -85,7 +93,7 @@ class Model(_Table):
     """How views become local statistics: the model's scores, then `ScorePipeline`."""
 
     classes: list[int | float | bool | str]
-    """The labels of -1 and +1."""
+    """The labels: of -1 and +1, or of each entry of a score."""
     path: str = ""
     """The model's file or folder, beside this file; none for an agent that is given scores."""
     temperature: Annotated[float, Meta(gt=0)] = 1.0
@@ -131,6 +139,7 @@ class Wait(_Table):
     longest: float = Deadlines.longest
     least: float = Deadlines.least
     view: float = Deadlines.view
+    item: float = Deadlines.item
 
 
 class Room(_Table):
@@ -138,6 +147,8 @@ class Room(_Table):
 
     memory_mb: Annotated[int, Meta(ge=1, le=65536)] = 32
     pending: Annotated[int, Meta(ge=1)] | None = None
+    from_zero: Annotated[float, Meta(gt=0)] = Limits.from_zero
+    """Items a second in which it takes part without a view of its own, for each neighbour that begins them."""
 
 
 class Fault(_Table):
@@ -191,16 +202,23 @@ class AgentFile(_Table):
             raise InputFileError(f"talk.rule: {problem}") from None
 
     def agent_settings(self) -> dict[str, Any]:
-        """What `Agent` takes besides its place, its weights and its model."""
+        """What `Agent` takes besides its place and its model."""
+        wait = self.deadlines
         return {
+            "weights": {heard.number: heard.weight for heard in self.hears},
+            "agents": self.talk.agents,
+            "reachable": self.agent.reachable,
+            "bound": next((h.bound for h in self.hears if h.number == self.agent.number), self.talk.bound),
+            "bounds": {heard.number: heard.bound for heard in self.hears},
+            "largest": self.talk.bound,
             "rule": self.rule(),
             "rounds": self.talk.rounds,
             "seed": self.talk.seed,
             "classes": tuple(self.model.classes),
             "policy": self.policy(),
-            "deadlines": Deadlines(self.deadlines.longest, self.deadlines.least, self.deadlines.view),
+            "deadlines": Deadlines(wait.longest, wait.least, wait.view, wait.item),
             "absent": self.talk.absent,
-            "limits": Limits(self.limits.memory_mb << 20, self.limits.pending),
+            "limits": Limits(self.limits.memory_mb << 20, self.limits.pending, self.limits.from_zero),
         }
 
     def transport_faults(self) -> Faults | None:
@@ -275,8 +293,8 @@ def _check(file: AgentFile) -> None:
     for endpoint in (file.agent.listen, *others):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):
             raise InputFileError(f"an endpoint is like tls/10.0.0.3:7403, got {endpoint!r:.80}")
-    if len(file.model.classes) != 2:
-        raise InputFileError("classes must name the labels of -1 and +1")
+    if len(file.model.classes) < 2:
+        raise InputFileError("model.classes must name at least two classes")
 
 
 def write(file: AgentFile, about: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import ipaddress
 import os
@@ -27,6 +28,9 @@ from collegium.team import Team
 
 TOKEN = "token"
 """The file with the token that ports reachable from other machines require."""
+BOUND = 1e3
+"""The largest score of an agent whose training scores are not known."""
+_MARGIN = 4.0  # times its largest training score, an agent's score may be
 _LOOPBACK = "127.0.0.1"
 _DEADLINES = Deadlines()
 
@@ -48,6 +52,8 @@ class NetworkSettings:
     deadlines: Deadlines = _DEADLINES
     absent: config.Absent = "renormalise"
     faults: config.Fault | None = None
+    bound: float | None = None
+    """The largest score of an agent; by default from its training scores, and `BOUND` where there are none."""
     trusted: Sequence[str] = ()
     """Types in models' files that are to be loaded although skops does not know them."""
 
@@ -74,9 +80,11 @@ def create(
     token = secrets.token_urlsafe(24) if any(map(_is_public, hosts)) else None
     endpoints = [f"{'tls' if settings.tls else 'tcp'}/{_bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
     graph = policy.graph
+    bounds = _bounds(team, K, settings)
+    reachable = _reachable(policy, settings.rounds)
     hears = [
         [
-            Heard(int(l), names[l], float(weight), "" if l == k else endpoints[l])
+            Heard(int(l), names[l], float(weight), bounds[l], "" if l == k else endpoints[l])
             for l, weight in zip(
                 graph.neighbours(k), policy.weights[graph.indptr[k] : graph.indptr[k + 1]], strict=True
             )
@@ -84,7 +92,8 @@ def create(
         for k in range(K)
     ]
     all_weights = config.digest("".join(map(config.hash_of_weights, hears)).encode())
-    talk = Talk(all_weights, settings.rounds, settings.seed, registry.to_text(settings.rule), settings.absent)
+    rule = registry.to_text(settings.rule)
+    talk = Talk(all_weights, names, max(bounds), settings.rounds, settings.seed, rule, settings.absent)
     with new_folder(out) as folder:
         authority = keys.create_authority(folder, network) if settings.tls else None
         for k in range(K):
@@ -95,7 +104,7 @@ def create(
                 secret = Secrets("ca.pem", f"{stem}.pem", f"{stem}.key")
             public = _is_public(hosts[k])
             file = AgentFile(
-                Who(names[k], k, network, endpoints[k], config.hash_of_weights(hears[k])),
+                Who(names[k], k, network, endpoints[k], config.hash_of_weights(hears[k]), reachable[k]),
                 talk,
                 hears[k],
                 [
@@ -111,7 +120,7 @@ def create(
                     https=public and settings.tls,
                 ),
                 secret,
-                Wait(settings.deadlines.longest, settings.deadlines.least, settings.deadlines.view),
+                Wait(*dataclasses.astuple(settings.deadlines)),
                 faults=settings.faults,
             )
             about = f"{names[k]}: agent {k} of {K} in network {network}.\nRun it with: collegium live agent {stem}.toml"
@@ -133,6 +142,28 @@ def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) 
         trusted=list(trusted),
         **team.pipeline_[k].to_dict(),
     )
+
+
+def _bounds(team: Team | None, K: int, settings: NetworkSettings) -> list[float]:
+    """The largest score of each agent, with a margin over its training scores."""
+    largest = getattr(team, "largest_scores_", None)
+    if settings.bound is not None:
+        return [settings.bound] * K
+    return [BOUND] * K if largest is None else [float(_MARGIN * max(score, 1e-3)) for score in largest]
+
+
+def _reachable(policy: Policy, rounds: int) -> list[int]:
+    """How many agents' views can be in each agent's statistic after all rounds."""
+    senders = [policy.graph.neighbours(k).tolist() for k in range(policy.size)]
+    sets = [1 << k for k in range(policy.size)]
+    for _ in range(rounds):
+        before, sets = sets, [0] * policy.size
+        for k, heard in enumerate(senders):
+            for l in heard:
+                sets[k] |= before[l]
+        if sets == before:
+            break
+    return [one.bit_count() for one in sets]
 
 
 def _plain(label: Any) -> Any:

@@ -28,12 +28,7 @@ def run(path: Path) -> None:
     file = config.read(path)
     folder = path.resolve().parent
     place = file.place(folder)
-    agent = Agent(
-        place,
-        {heard.number: heard.weight for heard in file.hears},
-        score=model.load(file.model, folder),
-        **file.agent_settings(),
-    )
+    agent = Agent(place, score=model.load(file.model, folder), **file.agent_settings())
     port = file.http
     if (port.https or port.client_certificates) and place.tls is None:
         raise LiveError(f"{path}: https needs the agent's certificate, and there is no table [tls]")
