@@ -14,7 +14,8 @@ from collegium.checks.base import expect
 from collegium.checks.runs import job, same
 from collegium.errors import CheckError
 from collegium.kernels.job import Job
-from collegium.live.agent import Agent, ItemResult, Limits
+from collegium.live.agent import Agent, Limits
+from collegium.live.answers import ItemResult, Number
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place
 from collegium.live.transport.memory import Hub, MemoryTransport
@@ -98,7 +99,7 @@ def _results(future: Future[list[ItemResult]]) -> list[ItemResult]:
     return future.result(0)
 
 
-def _complete(result: ItemResult) -> list[float | None]:
+def _complete(result: ItemResult) -> list[Number | None]:
     expect(not result.missed and result.trace is not None, f"item {result.id} missed messages of {result.missed}")
     assert result.trace is not None
     return result.trace

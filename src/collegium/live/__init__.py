@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
-    from collegium.live.agent import Agent, Busy, ItemResult, Limits
+    from collegium.live.agent import Agent, Limits
+    from collegium.live.answers import Busy, Conflict, Evidence, ItemResult, RecentItem, Status
     from collegium.live.client import Client
     from collegium.live.folder import NetworkSettings, create
     from collegium.live.launcher import Member, down, members, statuses, up
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "agent",
-    "Busy": "agent",
+    "Busy": "answers",
     "Client": "client",
+    "Conflict": "answers",
     "Deadlines": "peers",
-    "ItemResult": "agent",
+    "Evidence": "answers",
+    "ItemResult": "answers",
     "Limits": "agent",
     "Member": "launcher",
     "NetworkSettings": "folder",
+    "RecentItem": "answers",
+    "Status": "answers",
     "create": "folder",
     "down": "launcher",
     "members": "launcher",
@@ -33,11 +38,15 @@ __all__ = [
     "Agent",
     "Busy",
     "Client",
+    "Conflict",
     "Deadlines",
+    "Evidence",
     "ItemResult",
     "Limits",
     "Member",
     "NetworkSettings",
+    "RecentItem",
+    "Status",
     "create",
     "down",
     "members",

@@ -28,6 +28,7 @@ from collegium._util.arguments import whole_number
 from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live.account import Account
+from collegium.live.answers import Busy, Evidence, ItemResult, Recent, RecentItem, Status
 from collegium.live.item_states import ItemStates
 from collegium.live.peer_diagnosis import Unreachable
 from collegium.live.peers import Deadlines, Neighbour, State
@@ -68,35 +69,6 @@ _WAITING = 256  # frames that came while another was read; whoever brings more m
 _LISTED = 1 << 16  # items in the lists that neighbours are counted on to remember
 _STATUS = np.array([LOST, SILENT, RECEIVED, LOST], np.uint8)  # of a word that is ABSENT, UNCHANGED, SAID, GIVEN_UP
 _VIEWS = {NO_VIEW: "missing", VIEW: "given", LATE_VIEW: "late"}
-
-
-class Busy(LiveError):
-    """Too many items are pending; retry after `retry_after` seconds."""
-
-    def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the agent has as many items pending as it can take: retry in {retry_after:.1f} s")
-        self.retry_after = retry_after
-
-
-class ItemResult(msgspec.Struct, frozen=True):
-    """The result of an item at this agent."""
-
-    id: Name
-    label: Any
-    statistic: float
-    score: float
-    """The agent's own local statistic, 0 if it had no view."""
-    settled: bool
-    """Whether the label was the same before the last round, no message was missing, and all messages agreed."""
-    rounds: int
-    view: str
-    """given, missing (the agent began from zero) or late (it came after that)."""
-    heard: list[str]
-    missed: list[str]
-    """Neighbours whose message was missing in at least one round."""
-    latency_ms: float
-    trace: list[float | None] | None = None
-    """The statistic of every round, round 0 being the score; None before the agent took part."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +224,7 @@ class Agent:
             new = int(fresh.sum())
             if self._mine + new > self._most or new > self._table.room():
                 self._account.refused += len(ids)
-                raise Busy(self._account.retry_after)
+                raise Busy(min(self._account.retry_after, self.deadlines.view / 2))
             now = time.monotonic()
             ticket = _Ticket(names, trace)
             late = rows[~fresh]
@@ -690,6 +662,7 @@ class Agent:
                     value,
                     score[i],
                     bool(settled[i]),
+                    Evidence(0, 0, []),
                     T,
                     _VIEWS[view[i]],
                     heard,
@@ -826,21 +799,23 @@ class Agent:
 
     # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
 
-    def recent(self, most: int = 8) -> list[dict[str, Any]]:
+    def recent(self, most: int = 8) -> Recent:
         """The items that came last, newest first, as far as they are: for somebody who looks on."""
         with self._lock:
             table, now = self._table, time.monotonic()
             known = np.flatnonzero(table.state != FREE)
             rows = known[np.argsort(-table.born[known], kind="stable")[:most]]
-            return [self._onlook(row, now) for row in rows.tolist()]
+            items = [self._onlook(row, now) for row in rows.tolist()]
+        return Recent(self.name, self.number, self.rounds, items)
 
-    def _onlook(self, row: int, now: float) -> dict[str, Any]:
+    def _onlook(self, row: int, now: float) -> RecentItem:
         table = self._table
         state = table.state.item(row)
         is_decided = state == DONE
         reached = self.rounds if is_decided else table.round.item(row) - 1
         trace = [None if step != step else step for step in table.trace[: reached + 1, row].tolist()]
-        return {
+        seen = {
+            "evidence": None,
             "identity": f"{table.id.item(row):016x}",
             "round": reached,
             "decided": is_decided,
@@ -853,6 +828,7 @@ class Agent:
             "missed": [n.peer.name for c, n in enumerate(self._heard) if table.missed.item(c, row)],
             "age_ms": round(1e3 * (now - table.born.item(row)), 3),
         }
+        return msgspec.convert(seen, RecentItem)
 
     def why_not_ready(self) -> str | None:
         """What is missing for full rounds; None if nothing is."""
@@ -860,13 +836,14 @@ class Agent:
             away = [n.peer.name for n in self._neighbours.values() if not n.is_present or (n.is_heard and n.is_excused)]
         return f"waiting for {', '.join(away)}" if away else None
 
-    def status(self) -> dict[str, Any]:
-        """The state of the agent and its neighbours, as plain values."""
+    def status(self) -> Status:
+        """The state of the agent and its neighbours."""
         not_ready_reason = self.why_not_ready()
         with self._lock:
             now = time.monotonic()
             carried, account = self._transport, self._account
-            return {
+            return msgspec.convert({
+                "agents": [], "classes": list(self.classes), "overloaded_s": 0.0,
                 "name": self.name,
                 "number": self.number,
                 "network": self.place.network,
@@ -876,7 +853,8 @@ class Agent:
                 "rounds": self.rounds,
                 "neighbours": [self._neighbour_status(n, now) for n in self._neighbours.values()],
                 "refused_peers": dict(self._refused_peers),
-                "items": {"pending": self._table.active, "most": self._most, **account.items()},
+                "items": {"pending": self._table.active, "most": self._most, **account.items(),
+                          "waiting": 0, "incomplete": 0, "past_deadline": 0},
                 "rounds_done": account.rounds,
                 "re_requested": account.asked,
                 "bytes": {"sent": carried.sent_bytes, "received": carried.received_bytes}
@@ -885,7 +863,7 @@ class Agent:
                 "latency_ms": {"p50": account.quantile(0.5), "p99": account.quantile(0.99)},
                 "latency": account.histogram(),
                 "up_s": round(now - account.begun, 3),
-            }
+            }, Status)  # fmt: skip
 
     def _neighbour_status(self, neighbour: Neighbour, now: float) -> dict[str, Any]:
         state = neighbour.state(now)
@@ -899,6 +877,7 @@ class Agent:
             "deadline_ms": round(neighbour.deadline * 1e3, 3),
             "missed": neighbour.missed,
             "rejected_frames": neighbour.rejected,
+            "over_budget": 0,
         }
 
 
