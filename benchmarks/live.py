@@ -135,7 +135,7 @@ def sent(network: list[Member]) -> int:
     total = 0
     for member in network:
         with member.client() as client:
-            total += client.status()["bytes"]["sent"]
+            total += client.status().bytes.sent
     return total
 
 

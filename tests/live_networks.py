@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from collegium.live.agent import Agent
+from collegium.live.http import app
+from collegium.live.http.limits import ServiceSettings
+from collegium.live.http.server import Server
 from collegium.live.peers import Deadlines
-from collegium.live.service import Server, ServiceSettings, app
 from collegium.live.transport.base import Peer, Place, Transport
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.policy import Policy
@@ -79,7 +81,7 @@ def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: 
 @contextlib.contextmanager
 def served(agent: Agent, settings: ServiceSettings | None = None, **options: Any) -> Iterator[Server]:
     """The agent's port, open."""
-    server = Server(app(agent, settings or ServiceSettings()), **options)
+    server = app.agent_server(agent, settings or ServiceSettings(), **options)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

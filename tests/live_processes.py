@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from collegium.live import launcher
-from collegium.live.agent import ItemResult
+from collegium.live.answers import ItemResult, NeighbourStatus, Status
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
@@ -71,11 +71,11 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
     return value
 
 
-def status(member: Member) -> dict[str, Any]:
+def status(member: Member) -> Status:
     with member.client(10.0) as client:
         return client.status()
 
 
-def neighbour(member: Member, name: str) -> dict[str, Any]:
+def neighbour(member: Member, name: str) -> NeighbourStatus:
     """An agent's status of one of its neighbours."""
-    return next(one for one in status(member)["neighbours"] if one["name"] == name)
+    return next(one for one in status(member).neighbours if one.name == name)

@@ -11,6 +11,15 @@ import pytest
 
 from collegium import policy, topology
 from collegium.dashboard.live import Live
+from collegium.live.answers import (
+    ByteCounts,
+    Histogram,
+    ItemCounts,
+    NeighbourStatus,
+    Quantiles,
+    RecentItem,
+    Status,
+)
 from collegium.live.client import Client
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
@@ -24,16 +33,18 @@ RING = policy.uniform(topology.ring(4))
 
 
 def neighbour(number, state, reason="", rejected=0):
-    return {"number": number, "state": state, "reason": reason, "rejected_frames": rejected}
+    return NeighbourStatus(f"agent-{number}", number, "both", state, reason, None, 250.0, 0, rejected, 0)
 
 
 def report(name, *neighbours, rounds=0):
-    """An agent's status, as far as the dashboard reads it."""
-    return {
-        "name": name, "neighbours": list(neighbours), "refused_peers": {"a peer was refused": 1},
-        "not_ready_reason": None, "rounds_done": rounds, "bytes": {"sent": 10 * rounds, "received": 7},
-        "latency_ms": {"p50": 1.0, "p99": 2.5}, "items": {"pending": 1, "done": 3},
-    }  # fmt: skip
+    """An agent's status."""
+    return Status(
+        name=name, number=int(name[-1]), network="c0ffee", ready=True, not_ready_reason=None, rule="degroot", rounds=20,
+        agents=[f"agent-{k}" for k in range(4)], classes=[-1, 1], neighbours=list(neighbours),
+        refused_peers={"a peer was refused": 1}, items=ItemCounts(1, 0, 100, 3, 0, 0, 0, 0, 0, 0), rounds_done=rounds,
+        re_requested=0, overloaded_s=0.0, bytes=ByteCounts(10 * rounds, 7), latency_ms=Quantiles(1.0, 2.5),
+        latency=Histogram([], [0], 0.0), up_s=1.0,
+    )  # fmt: skip
 
 
 def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
@@ -73,7 +84,7 @@ def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
     try:
         ids = [f"{1:016x}", f"{4:016x}", "0f60" + "7" * 12]
         for k in range(4):
-            recent = [{"identity": id, "age_ms": 1.0, "score": 0.5, "trace": [0.5]} for id in ids]
+            recent = [RecentItem(id, 0, False, "given", 0.5, 0.5, [0.5], [], None, None, [], 1.0) for id in ids]
             feed._record(k, report(f"agent-{k}"), recent, 10.0)
         world, i = feed.world(ids[2])
         truth = feed.views.dataset.y
@@ -173,7 +184,7 @@ def test_a_live_network(opened, tmp_path):
         decided = "[...document.querySelectorAll('#health tbody td:last-child')].map(c => c.textContent).join()"
         until(page, f"{decided} === argument", "12,12,12,12")
         sent = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
-        assert float(sent) == pytest.approx(status(network[0])["bytes"]["sent"] / 1e3, rel=0.2)
+        assert float(sent) == pytest.approx(status(network[0]).bytes.sent / 1e3, rel=0.2)
         # What if: the same local statistics over another network.
         page.select_option("[name=topology]", "star")
         star = collaborate(scores[i : i + 1], policy.uniform(topology.star(4)), 8)

@@ -45,8 +45,8 @@ def seeds() -> list[bytes]:
 def main() -> None:
     import atheris  # here, since pytest reads this file too, to look for doctests
 
-    with atheris.instrument_imports(include=["collegium.live.items"]):
-        from collegium.live.items import JPEG, JSON, NPY, PNG, Batch, Limits, Refusal, parse
+    with atheris.instrument_imports(include=["collegium.live.http.items"]):
+        from collegium.live.http.items import JPEG, JSON, NPY, PNG, Batch, Limits, Refusal, parse
 
     limits = Limits(items=50, bytes=1 << 16, pixels=10_000)
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from collegium import policy, protocol, topology
 from collegium.errors import CollegiumError, LiveError
-from collegium.live.agent import Agent, Busy, Limits, identities
+from collegium.live.agent import Agent
+from collegium.live.answers import Busy
+from collegium.live.engine import Limits, identities
 from collegium.live.peers import Deadlines, Neighbour
 from collegium.live.transport.base import Peer, Transport
 from collegium.live.transport.faulty import Faults, FaultyTransport
@@ -90,7 +92,7 @@ def test_what_is_lost_is_asked_for(rule: protocol.Rule, faults: dict[str, float]
     scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))
     with in_memory(over, faulty(**faults), rule=rule, rounds=8, seed=5, deadlines=PATIENT) as agents:
         live = decide(agents, scores)
-        assert sum(agent.status()["items"]["with_missing"] for agent in agents) == 0
+        assert sum(agent.status().items.with_missing for agent in agents) == 0
     np.testing.assert_array_equal(live, collaborate(scores, over, 8, rule, rng=5).statistics)
 
 
@@ -123,7 +125,7 @@ def test_links_slower_than_the_first_question_are_known_after_it() -> None:
         asked = []
         for name in ("first", "second"):
             decide(agents, np.ones((1, 4)), [name])
-            asked.append(sum(agent.status()["re_requested"] for agent in agents))
+            asked.append(sum(agent.status().re_requested for agent in agents))
     assert asked[1] - asked[0] < asked[0] / 2  # a pause of a busy machine may cost a few
 
 
@@ -153,7 +155,7 @@ def test_garbage_is_counted_and_harmless() -> None:
     scores = np.random.default_rng(2).uniform(-3.5, 3.5, size=(30, 9))
     with in_memory(over, faulty(garbage=0.3), rounds=4, deadlines=QUICK) as agents:
         live = decide(agents, scores)
-        rejected = sum(n["rejected_frames"] for agent in agents for n in agent.status()["neighbours"])
+        rejected = sum(n.rejected_frames for agent in agents for n in agent.status().neighbours)
     assert rejected > 3
     assert np.isfinite(live[-1]).all()
 
@@ -234,10 +236,10 @@ def test_one_that_stops_answering_is_given_up_once_and_heard_again() -> None:
         futures = [agent.submit(["y"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == ["agent-2"] for future in futures)
         assert time.monotonic() - begun < waited / 2  # known by now: nobody waits
-        assert agents[0].status()["neighbours"][1]["state"] == "down"
+        assert agents[0].status().neighbours[1].state == "down"
         deaf.clear()
         futures = [agents[2].submit(["z"], np.array([1.0]))]
-        while any(agent.status()["neighbours"][1]["state"] == "down" for agent in agents[:2]):
+        while any(agent.status().neighbours[1].state == "down" for agent in agents[:2]):
             time.sleep(0.01)
         futures += [agent.submit(["z"], np.array([1.0])) for agent in agents[:2]]
         assert all(future.result(10)[0].missed == [] for future in futures)
@@ -308,7 +310,7 @@ def test_neighbours_never_take_all_the_room() -> None:
     with in_memory(over, rounds=2, limits=Limits(memory=1, pending=20)) as agents:  # 64 rows
         news = Frame(Kind.NEWS, 1, 1, 0, np.arange(1000, 1200, dtype=np.uint64), 200)
         agents[0].receive(1, encode(news, agents[0]._dialect))
-        assert agents[0].status()["items"]["pending"] == 44
+        assert agents[0].status().items.pending == 44
         assert not agents[0].submit(list(range(20)), np.zeros(20)).done()
 
 
@@ -340,7 +342,7 @@ def test_a_frame_that_names_an_item_twice_is_refused() -> None:
     with in_memory(over, rounds=2) as agents:
         frame = Frame(Kind.ROUND, 1, 1, 1, np.array([5, 5], np.uint64), 2, None, np.ones((2, 1)))
         agents[0].receive(1, encode(frame, agents[0]._dialect))
-        assert agents[0].status()["neighbours"][0]["rejected_frames"] == 1
+        assert agents[0].status().neighbours[0].rejected_frames == 1
         assert not agents[0].is_pending(5)
 
 
@@ -352,17 +354,17 @@ def test_who_looks_on_sees_what_came_last_round_by_round() -> None:
         agents[0].submit(["half"], np.array([2.0]))
         while not agents[1].is_pending("half"):
             time.sleep(0.001)
-        newest, *others = agents[0].recent(4)
-        waiting = agents[1].recent(1)[0]
-    assert (newest["round"], newest["decided"], newest["trace"], newest["settled"]) == (0, False, [2.0], None)
-    assert (waiting["view"], waiting["trace"], waiting["score"]) == ("waiting", [None], None)
-    assert newest["identity"] == waiting["identity"] == f"{identities(['half'])[0]:016x}"
+        newest, *others = agents[0].recent(4).items
+        waiting = agents[1].recent(1).items[0]
+    assert (newest.round, newest.decided, newest.trace, newest.settled) == (0, False, [2.0], None)
+    assert (waiting.view, waiting.trace, waiting.score) == ("waiting", [None], None)
+    assert newest.identity == waiting.identity == f"{identities(['half'])[0]:016x}"
     assert len(others) == 3
     for one in others:
-        i = int(one["identity"], 16)
-        np.testing.assert_array_equal(one["trace"], collaborate(scores, over, 4).statistics[:, i, 0])
-        assert (one["round"], one["decided"], one["view"], one["missed"]) == (4, True, "given", [])
-        assert one["settled"] == agents[0].result(i).settled  # type: ignore[union-attr]
+        i = int(one.identity, 16)
+        np.testing.assert_array_equal(one.trace, collaborate(scores, over, 4).statistics[:, i, 0])
+        assert (one.round, one.decided, one.view, one.missed) == (4, True, "given", [])
+        assert one.settled == agents[0].result(i).settled  # type: ignore[union-attr]
 
 
 def test_views_are_waited_for_by_all_together_and_not_one_hop_after_the_other() -> None:
@@ -426,6 +428,6 @@ def test_a_frame_that_names_an_item_twice_leaves_the_books_in_order(lists: list[
         ids = np.array(names, np.uint64)
         frame = Frame(Kind.ROUND, sender, t, len(names), ids, len(names), None, np.ones((len(names), 1)))
         agent.receive(sender, encode(frame, agent._dialect))
-        items = agent.status()["items"]
-        assert items["pending"] == sum(agent.is_pending(name) for name in range(4))
-        assert items["done"] == sum(agent.result(name) is not None for name in range(4))
+        items = agent.status().items
+        assert items.pending == sum(agent.is_pending(name) for name in range(4))
+        assert items.done == sum(agent.result(name) is not None for name in range(4))

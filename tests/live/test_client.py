@@ -15,10 +15,9 @@ import pytest
 
 from collegium import collaborate, policy, topology
 from collegium.errors import LiveError
-from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
-from collegium.live.items import Limits
-from collegium.live.service import ServiceSettings
+from collegium.live.engine import Limits as AgentLimits
+from collegium.live.http.limits import Limits, ServiceSettings
 from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
@@ -122,7 +121,7 @@ def test_one_client_serves_many_threads():
         with ThreadPoolExecutor(6) as threads:
             assert list(threads.map(work, range(6))) == [[float(k + i) for i in range(25)] for k in range(6)]
         client.close()
-        assert client.status()["items"]["done"] == 150
+        assert client.status().items.done == 150
 
 
 def test_a_connection_is_kept_and_made_anew_when_the_agent_was_restarted():
@@ -146,7 +145,7 @@ def test_a_busy_agent_is_asked_again():
         with ThreadPoolExecutor() as threads:
             second = threads.submit(client.give, [2], scores=[1.0])
             end = time.monotonic() + 30
-            while not agents[0].status()["items"]["refused"]:
+            while not agents[0].status().items.refused:
                 assert time.monotonic() < end
                 time.sleep(0.01)
             assert not second.done()
@@ -229,7 +228,8 @@ def test_addresses_that_are_none(url):
         ({"names": [1]}, "either scores or views"),
         ({"names": [1], "scores": [1], "views": [[1]]}, "either scores or views"),
         ({"names": [1, 2], "scores": [1]}, "2 items, shape"),
-        ({"names": [1], "scores": [[1]]}, "shape"),
+        ({"names": [1], "scores": [[1]]}, "answered 422: .* in a network of two classes a score is one number"),
+        ({"names": [1], "scores": [[[1]]]}, "shape"),
         ({"names": [1], "scores": ["x"]}, "must be numbers"),
         ({"names": [1], "views": [1.0]}, "views must be numbers of shape"),
         ({"names": [-1], "scores": [1.0]}, "an item's name is a whole number"),

@@ -61,7 +61,7 @@ def test_links_cut_and_healed_and_a_network_in_two_halves(tmp_path: Path) -> Non
         assert all(sorted(one.missed) == ["agent-1", "agent-3"] for one in answers[2])
         assert all(one.missed == [] for one in answers[0])
         hosts.link(2, True)
-        wait_for(lambda: all(status(member)["ready"] for member in network))
+        wait_for(lambda: all(status(member).ready for member in network))
         np.testing.assert_array_equal(statistics(ask_all(network, scores, names=range(200, 300))), simulated)
 
         # Two halves, 0 1 2 and 3 4 5: each is now a path, and decides for itself.
@@ -70,7 +70,7 @@ def test_links_cut_and_healed_and_a_network_in_two_halves(tmp_path: Path) -> Non
         assert {name for one in answers[2] for name in one.missed} == {"agent-3"}
         assert {name for one in answers[3] for name in one.missed} == {"agent-2"}
         assert all(one.missed == [] for one in answers[1] + answers[4])
-        wait_for(lambda: neighbour(network[0], "agent-5")["state"] == "down")
+        wait_for(lambda: neighbour(network[0], "agent-5").state == "down")
         # By now everybody knows: from the first round on, a half is a path with weights scaled up at its ends.
         answers = ask_all(network, scores, names=range(400, 500))
         path = policy.uniform(topology.path(3))
@@ -79,5 +79,5 @@ def test_links_cut_and_healed_and_a_network_in_two_halves(tmp_path: Path) -> Non
             got = np.array([[one.statistic for one in column] for column in answers[half]]).T
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
         hosts.halves(True)
-        wait_for(lambda: all(status(member)["ready"] for member in network))
+        wait_for(lambda: all(status(member).ready for member in network))
         np.testing.assert_array_equal(statistics(ask_all(network, scores, names=range(500, 600))), simulated)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from collegium.live.items import JPEG, JSON, NPY, PNG, Limits, Refusal, parse, parse_name
+from collegium.live.http.items import parse, parse_name
+from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 
 LIMITS = Limits(items=100, bytes=1 << 16, pixels=10_000)
 
@@ -189,7 +190,13 @@ MISTAKES = [
     (NPY, b"id=1", npy(np.zeros((2, 0))), 422, "empty"),
     (NPY, b"id=1", npy([np.nan, 1]), 422, "NaN or infinite"),
     (NPY, b"id=1&scores=1", npy(np.inf), 422, "NaN or infinite"),
-    (NPY, b"first=1&scores=1", npy(np.zeros((2, 2))), 422, "one number per item"),
+    (
+        NPY,
+        b"first=1&scores=1",
+        npy(np.zeros((2, 2))),
+        422,
+        "two classes a score is one number; the array has shape (2, 2)",
+    ),
     (NPY, b"first=1", npy(np.zeros(2)), 422, "&scores=1"),
     (NPY, b"first=1", npy(1.0), 422, "a single number"),
     # pictures

@@ -48,7 +48,7 @@ def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
         survivors = [k for k in range(9) if k != dead]
 
         def kill_soon() -> None:
-            wait_for(lambda: status(network[0])["items"]["done"] >= 300)
+            wait_for(lambda: status(network[0]).items.done >= 300)
             os.kill(int(network[dead].pid or 0), signal.SIGKILL)
 
         killer = threading.Thread(target=kill_soon)
@@ -69,9 +69,9 @@ def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
         for i in neighbours:
             assert answers[i][-1].missed == [name]
         assert {one.missed == [] for one in answers[0][-50:]} == {True}  # a corner hears its own neighbours all along
-        assert neighbour(network[1], name)["state"] == "down"
+        assert neighbour(network[1], name).state == "down"
         network[dead].start()
-        wait_for(lambda: all(status(member)["ready"] for member in network))
+        wait_for(lambda: all(status(member).ready for member in network))
         again = ask_all(network, scores[:300], names=range(n, n + 300), batch=100)
         np.testing.assert_array_equal(statistics(again)[-1], simulated[:300])
 
@@ -94,14 +94,14 @@ def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: 
             begun = time.monotonic()
             ask_all(network, scores, names=range(200, 400), who=[k for k in range(9) if k != 4])
             second = time.monotonic() - begun
-            assert neighbour(network[1], "agent-4")["state"] == "down"
+            assert neighbour(network[1], "agent-4").state == "down"
         finally:
             os.kill(stopped, signal.SIGCONT)
         assert all(one.missed == ["agent-4"] for one in answers[1])
         assert first < 20.0  # it is given up once, within a few deadlines
         assert second < 10.0  # and then no longer waited for
-        wait_for(lambda: neighbour(network[1], "agent-4")["state"] != "down")
-        wait_for(lambda: status(network[4])["items"]["pending"] == 0)
+        wait_for(lambda: neighbour(network[1], "agent-4").state != "down")
+        wait_for(lambda: status(network[4]).items.pending == 0)
         again = ask_all(network, scores, names=range(2000, 2200))
         whole = [not one.missed for one in again[1]]
         assert all(whole)
@@ -123,7 +123,7 @@ def test_lost_doubled_reordered_and_late_frames(faults: config.Fault, exact: boo
     deadlines = Deadlines(longest=10.0, least=0.25 if faults.loss else 10.0, view=10.0)
     with running(tmp_path / "net", NINE, faults=faults, rounds=8, deadlines=deadlines) as network:
         answers = ask_all(network, scores)
-        asked = sum(status(member)["re_requested"] for member in network)
+        asked = sum(status(member).re_requested for member in network)
     simulated = collaborate(scores, NINE, 8).statistics
     assert all(len(column) == 200 for column in answers)
     assert (asked > 0) == (faults.loss > 0)  # and a network that only is slow waits for no timer
@@ -140,7 +140,7 @@ def test_a_flood_is_turned_away_politely_and_nothing_accepted_is_lost(tmp_path: 
     from collegium.live.client import Client
 
     with running(tmp_path / "net", policy.uniform(topology.complete(3)), rounds=20) as network:
-        most = status(network[0])["items"]["most"]
+        most = status(network[0]).items.most
         n = 10 * most
         scores = np.random.default_rng(5).normal(size=(n, 3))
         before = [_rss(member) for member in network]
@@ -161,7 +161,7 @@ def test_a_flood_is_turned_away_politely_and_nothing_accepted_is_lost(tmp_path: 
                     assert job.result() == 500
                 except LiveError as problem:
                     refused.append(str(problem))
-        turned_away = sum(status(member)["items"]["refused"] for member in network)
+        turned_away = sum(status(member).items.refused for member in network)
         after = [_rss(member) for member in network]
     assert turned_away > 0
     assert not refused  # the client comes again when it is told to
@@ -184,9 +184,9 @@ def test_neighbours_that_come_and_go_leave_no_open_files_behind(tmp_path: Path) 
         before = len(list(Path(f"/proc/{network[0].pid}/fd").iterdir()))
         for _ in range(3):
             os.kill(int(network[2].pid or 0), signal.SIGKILL)
-            wait_for(lambda: not status(network[0])["ready"])
+            wait_for(lambda: not status(network[0]).ready)
             network[2].start()
-            wait_for(lambda: status(network[0])["ready"])
+            wait_for(lambda: status(network[0]).ready)
         wait_for(lambda: len(list(Path(f"/proc/{network[0].pid}/fd").iterdir())) <= before + 8)
 
 

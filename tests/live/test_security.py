@@ -1,6 +1,5 @@
 """Who may not take part, and that both sides say so: real processes, real certificates."""
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -62,14 +61,14 @@ def test_both_sides_say_who_is_refused_within_five_seconds(
         try:
             begun = wait_for(lambda: _answers(intruder))
             for member, words in ((network[0], honest), (intruder, intruding)):
-                wait_for(lambda m=member, w=words: re.search(w, json.dumps(status(m))), 10)
+                wait_for(lambda m=member, w=words: re.search(w, str(status(m))), 10)
             assert time.monotonic() - begun < 5.0
             assert re.search(honest, network[0].log.read_text())
             assert re.search(intruding, intruder.log.read_text())
         finally:
             _stop([intruder])
         network[2].start()
-        wait_for(lambda: all(status(member)["ready"] for member in network))
+        wait_for(lambda: all(status(member).ready for member in network))
 
 
 def _answers(member: Member) -> float | None:
@@ -89,7 +88,7 @@ def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
         thief.start()
         wait_for(lambda: thief.pid is None)
         assert "is that of 'agent-1', not of 'agent-2'" in thief.exit_message()
-        assert wait_for(lambda: "no process listens" in neighbour(network[0], "agent-2")["reason"])
+        assert wait_for(lambda: "no process listens" in neighbour(network[0], "agent-2").reason)
 
 
 def test_users_without_a_certificate_stay_outside(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_users_without_a_certificate_stay_outside(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("https = false", "https = true"))
     network = up(net, wait=60)
     try:
-        assert all(status(member)["ready"] for member in network)
+        assert all(status(member).ready for member in network)
         url = f"https://127.0.0.1:{network[0].file.http.port}"
         with Client(url, ca=net / "ca.pem", timeout=10) as outside, pytest.raises(LiveError, match="cannot reach"):
             outside.status()
@@ -118,7 +117,7 @@ def test_certificates_are_renewed_one_agent_after_the_other(tmp_path: Path) -> N
         for member in network:
             _stop([member])
             member.start()
-            wait_for(lambda: all(_answers(one) and status(one)["ready"] for one in network))
+            wait_for(lambda: all(_answers(one) and status(one).ready for one in network))
     (tmp_path / "net" / "ca.key").unlink()
     with pytest.raises(InputFileError, match="where collegium live init was run"):
         renew(tmp_path / "net")

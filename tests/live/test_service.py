@@ -26,10 +26,11 @@ from children import interruptible
 from collegium import policy, topology
 from collegium.errors import LiveError
 from collegium.live import keys
-from collegium.live.agent import Limits as AgentLimits
 from collegium.live.client import Client
-from collegium.live.items import JSON, NPY, PNG, Limits
-from collegium.live.service import Server, ServiceSettings, _Careful, app
+from collegium.live.engine import Limits as AgentLimits
+from collegium.live.http.app import App, agent_server
+from collegium.live.http.limits import JSON, NPY, PNG, Limits, ServiceSettings
+from collegium.live.http.protocol import CarefulProtocol
 from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live
@@ -112,7 +113,7 @@ def test_one_item_gets_one_outcome_and_many_get_a_list():
         assert outcome.pop("latency_ms") >= 0
         assert outcome == {
             "id": "x", "label": "dog", "statistic": 0.5, "score": 0.5, "settled": True, "rounds": 3, "view": "given",
-            "heard": [], "missed": [], "trace": [0.5, 0.5, 0.5, 0.5],
+            "evidence": outcome["evidence"], "heard": [], "missed": [], "trace": [0.5, 0.5, 0.5, 0.5],
         }  # fmt: skip
         status, answer = ask.post({"ids": [1, "two"], "scores": [-1, 2]})
         assert [(item["id"], item["label"], item["trace"]) for item in answer["items"]] == [
@@ -339,7 +340,7 @@ def test_a_network_that_does_not_decide_is_not_waited_for_for_ever():
 
 
 def test_a_head_that_does_not_end(monkeypatch):
-    monkeypatch.setattr(_Careful, "head_seconds", 0.3)
+    monkeypatch.setattr(CarefulProtocol, "head_seconds", 0.3)
     with one() as (_, ask):
         assert ask.raw(b"GET /healthz HTTP/1.1\r\nHost: a\r\n").startswith(b"HTTP/1.1 408 ")
         assert ask.raw() == b""  # says nothing at all
@@ -386,7 +387,7 @@ def test_nobody_waits_for_a_client_that_is_gone():
 
 
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch):
-    monkeypatch.setattr(_Careful, "answer_seconds", 0.3)
+    monkeypatch.setattr(CarefulProtocol, "answer_seconds", 0.3)
     n = 20_000
     with one(ServiceSettings(limits=Limits(items=n)), limits=AgentLimits(memory=256 << 20)) as (_, ask):
         body = json.dumps({"ids": list(range(n)), "scores": [0.1] * n, "trace": True}).encode()
@@ -467,7 +468,7 @@ def test_a_token_that_is_no_hash_is_refused():
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "8.8.8.8"])
 def test_a_port_others_can_reach_needs_a_token_or_certificates(host):
     with in_memory(ALONE) as agents, pytest.raises(LiveError, match="needs a token or client certificates"):
-        Server(app(agents[0]), host)
+        agent_server(agents[0], host=host)
 
 
 def test_with_a_token_it_may_listen_everywhere(caplog):
@@ -482,14 +483,14 @@ def test_with_a_token_it_may_listen_everywhere(caplog):
 )
 def test_addresses_that_cannot_be_listened_on(host, words):
     with in_memory(ALONE) as agents, pytest.raises(LiveError, match=words or "cannot listen on 192.0.2.7"):
-        Server(app(agents[0], SECURED), host)
+        agent_server(agents[0], SECURED, host)
 
 
 def test_a_port_that_is_taken_is_a_sentence():
     with in_memory(ALONE) as agents, served(agents[0]) as server:
         taken = urlsplit(server.url).port
         with pytest.raises(LiveError, match=f"cannot listen on 127.0.0.1, port {taken}: Address already in use"):
-            Server(app(agents[0]), port=taken)
+            agent_server(agents[0], port=taken)
 
 
 def test_the_name_of_this_machine_is_local():
@@ -534,11 +535,11 @@ def test_certificates_that_do_not_go_together(certificates, tmp_path):
     agent, user = certificates["agent"], certificates["user"]
     with in_memory(ALONE) as agents:
         with pytest.raises(LiveError, match="certificate of the port cannot be used"):
-            Server(app(agents[0]), certificate=agent.certificate, key=user.key)
+            agent_server(agents[0], certificate=agent.certificate, key=user.key)
         with pytest.raises(LiveError, match="certificate of the port cannot be used"):
-            Server(app(agents[0]), certificate=tmp_path / "none.pem", key=agent.key)
+            agent_server(agents[0], certificate=tmp_path / "none.pem", key=agent.key)
         with pytest.raises(LiveError, match="client certificates need HTTPS"):
-            Server(app(agents[0]), client_ca=agent.ca)
+            agent_server(agents[0], client_ca=agent.ca)
 
 
 # ── what the agent says of itself ─────────────────────────────────────────────────────────────────────────────────────
@@ -572,7 +573,7 @@ def test_metrics():
         }
         assert values["collegium_items_decided_total",] == 20
         assert values["collegium_items_pending",] == 1
-        assert values["collegium_items_pending_max",] == agents[0].status()["items"]["most"]
+        assert values["collegium_items_pending_max",] == agents[0].status().items.most
         assert values["collegium_messages_re_requested_total",] == 0
         assert values["collegium_messages_missed_total", "agent-1"] == 0
         assert values["collegium_rounds_total",] >= 60
@@ -605,12 +606,7 @@ def test_the_openapi_document_has_every_path():
         status, document = ask.json("GET", "/openapi.json", Authorization=f"Bearer {TOKEN}")
         assert status == 200
         paths = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
-        routes = {
-            (route.path.replace(":path", ""), method)
-            for route in app(agents[0]).routes
-            for method in route.methods - {"HEAD"}
-        }
-        assert paths == routes
+        assert paths == {(path, method) for path, (method, _) in App(agents[0]).routes.items()}
         assert document["openapi"].startswith("3.1")
         assert document["security"] == [{"token": []}]
 
@@ -677,14 +673,14 @@ def test_whoever_waits_is_told_when_the_agent_stops_first():
 PROGRAM = """
 import numpy as np
 from collegium.live.agent import Agent
-from collegium.live.service import Server, app
+from collegium.live.http.app import agent_server
 from collegium.live.transport.base import Place
 from collegium.live.transport.memory import Hub, MemoryTransport
 
 place = Place("c0ffee", 0, "agent-0", "memory/0", (), (), None)
 agent = Agent(place, {0: 1.0})
 agent.start(MemoryTransport(place, Hub()))
-Server(app(agent), started=lambda: print("open", flush=True)).run()
+agent_server(agent, started=lambda: print("open", flush=True)).run()
 agent.stop()
 print("closed", flush=True)
 """

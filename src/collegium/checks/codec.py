@@ -66,9 +66,9 @@ def packed(codec: Codec, codes: NDArray[Any]) -> None:
         )
     if not n:
         return
-    dialect = wire.Dialect(0, 0, bits, 1, np.finfo(np.float64).max, width)
+    dialect = wire.Dialect(0, 0, bits, 1, width)
     numbers = codes if bits == wire.NUMBER else codes.astype(np.uint32)
-    frame = wire.Frame(wire.Kind.ROUND, 0, 1, 0, np.arange(n, dtype=np.uint64), n, None, numbers)
+    frame = wire.Frame(wire.Kind.ROUND, 0, [wire.Run(0, n, 1, False)], sets=[1], values=numbers)
     data, empty = (wire.encode(one, dialect) for one in (frame, frame._replace(values=numbers[:0])))
     taken, promised = len(data) - len(empty), (n * width * bits + 7) // 8
     expect(

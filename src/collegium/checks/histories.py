@@ -1,4 +1,4 @@
-"""Simulated histories of live networks: real engines, a virtual clock, faults from a seed, invariants after every event.
+"""Simulated histories of live networks: real engines, a virtual clock, seeded faults, invariants after every event.
 
     histories.run(histories.plan(7))
 
@@ -35,7 +35,7 @@ from collegium.live.waiters import Ticket
 from collegium.live.wire import Kind, decode, encode
 from collegium.network import collaborate
 from collegium.policy import Policy, metropolis, uniform
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule, SocialLearning
+from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Rule, SocialLearning
 from collegium.topology import Graph, complete, grid, ring
 
 DEADLINES = Deadlines(longest=1.0, least=0.1, view=0.5, item=6.0)
@@ -291,7 +291,7 @@ class History:
             expect(not ticket.error, f"agent {k}: {ticket.error}")
             for result in ticket.results:
                 expect(result is not None, f"agent {k} completed a request without all its results")
-                self.results[k, int(result.id)] = result  # type: ignore[union-attr,arg-type]
+                self.results[k, int(result.id)] = result  # type: ignore[union-attr]
         if effects.wake < math.inf and not self.plan.is_healthy:
             time = max((effects.wake - host.offset) / host.pace, self.now) + 1e-9
             if time < host.wake:
@@ -326,9 +326,9 @@ class History:
         if frame.kind is not Kind.ROUND or not frame.values.size:
             return data
         everybody = (1 << self.K) - 1
-        return encode(
-            frame._replace(values=frame.values + 1.0, sets=[everybody] * len(frame.sets)), self.hosts[0].engine.dialect
-        )
+        values = np.asarray(frame.values + 1.0, np.float64)
+        lie = frame._replace(values=values, sets=[everybody] * len(frame.sets))
+        return encode(lie, self.hosts[sender].engine.dialect)
 
     def _receive(self, k: int, sender: int, data: bytes) -> None:
         if not self._is_cut(sender, k):
@@ -371,9 +371,14 @@ class History:
                 if (k <= fault.agent) != (other <= fault.agent) and self.hosts[other].is_up:
                     if begins:
                         when = self.now + _LEASE
-                        self.at(when, lambda k=k, o=other: self._is_cut(k, o) and self._presence(k, o, False))  # type: ignore[misc]
+                        self.at(when, lambda k=k, o=other: self._lose(k, o))  # type: ignore[misc]
                     elif not self._is_cut(k, other):
                         self._presence(k, other, True)
+
+    def _lose(self, k: int, number: int) -> None:
+        """An agent notices that it cannot reach another, if that is still so."""
+        if self._is_cut(k, number):
+            self._presence(k, number, False)
 
     def _gone(self, number: int, after: float) -> None:
         life = self.hosts[number].life

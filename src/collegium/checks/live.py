@@ -14,7 +14,9 @@ from collegium.checks.base import expect
 from collegium.checks.runs import job, same
 from collegium.errors import CheckError
 from collegium.kernels.job import Job
-from collegium.live.agent import Agent, ItemResult, Limits
+from collegium.live.agent import Agent
+from collegium.live.answers import ItemResult, Number
+from collegium.live.engine import Limits
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place
 from collegium.live.transport.memory import Hub, MemoryTransport
@@ -25,7 +27,7 @@ from collegium.schedule.base import Schedule
 _ROUNDS = 6
 _SECONDS = 30.0
 """Until a network that is well has long decided, however busy the machine."""
-_DEADLINES = Deadlines(longest=2 * _SECONDS, least=2 * _SECONDS, view=2 * _SECONDS)
+_DEADLINES = Deadlines(longest=2 * _SECONDS, least=2 * _SECONDS, view=2 * _SECONDS, item=2 * _SECONDS)
 """Nobody is asked again or given up: what a deadline would mend is a fault here."""
 
 
@@ -56,7 +58,8 @@ def _statistics(one: Job, policy: Schedule, rule: Rule) -> NDArray[np.float64]:
     hub, news = Hub(), queue.SimpleQueue[Any]()
     agents = [
         Agent(
-            place, dict(zip(seat.senders.tolist(), seat.weights.tolist(), strict=True)), rule=rule, rounds=one.rounds,
+            place, dict(zip(seat.senders.tolist(), seat.weights.tolist(), strict=True)),
+            [f"agent-{k}" for k in range(policy.size)], rule=rule, rounds=one.rounds,
             seed=one.seed, deadlines=_DEADLINES, limits=Limits(memory=1 << 20),
         )
         for place, seat in zip(_places(policy), policy.at(1), strict=True)
@@ -98,7 +101,7 @@ def _results(future: Future[list[ItemResult]]) -> list[ItemResult]:
     return future.result(0)
 
 
-def _complete(result: ItemResult) -> list[float | None]:
+def _complete(result: ItemResult) -> list[Number | None]:
     expect(not result.missed and result.trace is not None, f"item {result.id} missed messages of {result.missed}")
     assert result.trace is not None
     return result.trace

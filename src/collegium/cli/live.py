@@ -1,6 +1,5 @@
 """`collegium live`: agents as processes that exchange messages over a real network."""
 
-import json
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, InputFileError, PolicyError
 
 if TYPE_CHECKING:
-    from collegium.live.agent import ItemResult
+    from collegium.live.answers import ItemResult, Status
     from collegium.live.launcher import Member
     from collegium.team import Team
 
@@ -155,34 +154,43 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 
     found = list(launcher.statuses(folder))
     if as_json:
-        rows = [{"agent": m.file.agent.name, **(s if isinstance(s, dict) else {"down": s})} for m, s in found]
-        typer.echo(json.dumps(rows))
+        from msgspec import json, to_builtins
+
+        rows = [
+            {"agent": m.file.agent.name, **({"down": s} if isinstance(s, str) else to_builtins(s))} for m, s in found
+        ]
+        typer.echo(json.encode(rows))
     else:
         _print_statuses(found)
     if any(isinstance(one, str) for _, one in found):
         raise typer.Exit(1)
 
 
-def _print_statuses(found: "list[tuple[Member, dict[str, Any] | str]]") -> None:
-    table = Table(
-        "agent", "state", "neighbours", "pending", "decided", "p50 ms", "p99 ms", "kB sent", box=box.SIMPLE_HEAD
-    )
+def _print_statuses(found: "list[tuple[Member, Status | str]]") -> None:
+    columns = ("agent", "state", "neighbours", "pending", "decided", "incomplete", "p50 ms", "p99 ms", "kB sent")
+    table = Table(*columns, box=box.SIMPLE_HEAD)
     notes = []
     for member, one in found:
         name = member.file.agent.name
         if isinstance(one, str):
-            table.add_row(name, "down", "", "", "", "", "", "")
+            table.add_row(name, "down")
             notes.append(f"{name}: {one}")
             continue
-        states = [n["state"] for n in one["neighbours"]]
+        states = [n.state for n in one.neighbours]
         counted = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        items, latency = one["items"], one["latency_ms"]
+        pending = one.items.pending + one.items.waiting
         table.add_row(
-            name, "ready" if one["ready"] else "waiting", counted, str(items["pending"]), str(items["done"]),
-            _number(latency["p50"]), _number(latency["p99"]), f"{one['bytes']['sent'] / 1e3:.1f}",
+            name, "ready" if one.ready else "waiting", counted, str(pending), str(one.items.done),
+            str(one.items.incomplete), _number(one.latency_ms.p50), _number(one.latency_ms.p99),
+            f"{one.bytes.sent / 1e3:.1f}",
         )  # fmt: skip
-        notes += [f"{name}: {n['name']} {n['state']}: {n['reason']}" for n in one["neighbours"] if n["reason"]]
-        notes += [f"{name}: {reason} ({times}×)" for reason, times in one["refused_peers"].items()]
+        notes += [f"{name}: {n.name} {n.state}: {n.reason}" for n in one.neighbours if n.reason]
+        notes += [
+            f"{name}: {n.over_budget} frames of {n.name} beyond its budget" for n in one.neighbours if n.over_budget
+        ]
+        notes += [f"{name}: {reason} ({times}×)" for reason, times in one.refused_peers.items()]
+        if one.overloaded_s:
+            notes.append(f"{name}: overloaded for {one.overloaded_s:.1f} s: items waited or were refused")
     console = Console(highlight=False, markup=False)
     console.print(table)
     for note in notes:
@@ -296,7 +304,7 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
 
 def _bytes(member: "Member") -> int:
     with member.client() as client:
-        return int(client.status()["bytes"]["sent"])
+        return client.status().bytes.sent
 
 
 def _print_members(network: list["Member"]) -> None:
@@ -338,9 +346,8 @@ def _need() -> None:
     try:
         import cryptography
         import msgspec
-        import starlette
         import uvicorn
         import zenoh  # noqa: F401
     except ImportError as problem:
         raise BackendError(f"live agents need {problem.name}: pip install 'collegium[live]'") from None
-    del cryptography, msgspec, starlette, uvicorn
+    del cryptography, msgspec, uvicorn

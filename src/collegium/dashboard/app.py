@@ -12,7 +12,6 @@ Files are read when the dashboard starts: nothing in a request is ever used as a
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,6 +30,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.what_if import MOST_ROUNDS, Changes
 from collegium.errors import CollegiumError
+from collegium.live.http.limits import Admission, Refusal, ServiceSettings
+from collegium.live.http.server import is_loopback
 
 MOST_BODY = 1 << 14
 _LOOK = 0.1  # seconds between checks for a new snapshot
@@ -84,6 +85,7 @@ def app(feed: Feed, host: str, ending: asyncio.Event | None = None) -> Starlette
 class _Page:
     def __init__(self, feed: Feed, ending: asyncio.Event | None) -> None:
         self._feed, self._ending = feed, ending
+        self._admission = Admission(ServiceSettings())
         folder = Path(__file__).parent / "static"
         self._files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in _KINDS}
 
@@ -138,17 +140,17 @@ class _Page:
     async def post_what_if(self, request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise HTTPException(415, "a what-if is JSON")
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > MOST_BODY:
-                raise HTTPException(413, f"a what-if has at most {MOST_BODY} bytes")
+        pieces: list[bytes] = []
         try:
-            question = _question.decode(body)
+            hint = f"a what-if has at most {MOST_BODY}"
+            await self._admission.read(request.receive, dict(request.scope["headers"]), pieces, MOST_BODY, hint)
+            question = _question.decode(b"".join(pieces))
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             where = re.search(r"`\$\.changes\.(\w+)", str(problem))
             plain = _PLAIN.get(where[1]) if where else None
             raise HTTPException(422, plain or f"this is no what-if: {problem}") from None
+        finally:
+            self._admission.release(pieces)
         return _json(await run_in_threadpool(self._feed.answer, question.item, question.changes))
 
 
@@ -179,14 +181,6 @@ class _HostCheck:
         await self._inner(scope, receive, noting)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
@@ -202,4 +196,4 @@ async def _refused(_: Request, problem: HTTPException) -> Response:
 
 
 async def _mistake(_: Request, problem: CollegiumError) -> Response:
-    return _json({"error": str(problem)}, 422)
+    return _json({"error": str(problem)}, problem.status if isinstance(problem, Refusal) else 422)

@@ -19,6 +19,7 @@ from collegium.dashboard.sources import Feed
 from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, World
 from collegium.errors import CollegiumError, InputFileError
+from collegium.live.answers import RecentItem, Status
 from collegium.live.client import Client
 from collegium.live.launcher import Member, members
 from collegium.policy import Policy
@@ -38,7 +39,7 @@ _WORST = ("refused", "down", "late", "up")
 class _Report:
     """An agent's last status, or why there is none."""
 
-    status: dict[str, Any] | None = None
+    status: Status | None = None
     why: str = ""
     state: str = "down"
     """Its state, if there is no status."""
@@ -58,7 +59,7 @@ class _Known:
     """An item, as each agent reports it."""
 
     born: float
-    reports: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[int, RecentItem] = field(default_factory=dict)
 
 
 class Live(Feed):
@@ -71,6 +72,8 @@ class Live(Feed):
             raise InputFileError(
                 f"{folder} has not the files of all agents of its network: take the folder it was made in"
             )
+        if len(network[0].file.model.classes) > 2:
+            raise InputFileError(f"{folder} is a network of more than two classes, which the dashboard cannot show")
         policy = _policy(network)
         super().__init__(make_views(K) if make_views is not None else None)
         first = network[0].file
@@ -116,7 +119,7 @@ class Live(Feed):
             newest = sorted(self._items, key=lambda id: -self._items[id].born)[:_SHOWN]
             items = [self._item(id) for id in newest]
             health = [self._health(k) for k in range(len(self._members))]
-            refused = {reason for one in self._reports if one.status for reason in one.status["refused_peers"]}
+            refused = {reason for one in self._reports if one.status for reason in one.status.refused_peers}
             return Snapshot(self._sequence, items, health, sorted(refused))
 
     def world(self, item: str) -> tuple[World, int]:
@@ -145,7 +148,7 @@ class Live(Feed):
             try:
                 status, recent = client.status(), client.recent(_POLLED)
                 me = self._members[k].file.agent
-                if (status.get("network"), status.get("number")) != (me.network, me.number):
+                if (status.network, status.number) != (me.network, me.number):
                     raise InputFileError(f"{client.url} is the port of another agent now")
                 self._record(k, status, recent, time.monotonic())
             except CollegiumError as problem:
@@ -156,18 +159,18 @@ class Live(Feed):
                     self._sequence += 1
             self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
 
-    def _record(self, k: int, status: dict[str, Any], recent: list[dict[str, Any]], now: float) -> None:
+    def _record(self, k: int, status: Status, recent: list[RecentItem], now: float) -> None:
         with self._lock:
             counted = self._reports[k].counted
-            if counted and status["rounds_done"] < counted[-1][1]:  # it was started again
+            if counted and status.rounds_done < counted[-1][1]:  # it was started again
                 counted = deque()
-            counted.append((now, status["rounds_done"], status["bytes"]["sent"]))
+            counted.append((now, status.rounds_done, status.bytes.sent))
             while now - counted[0][0] > _MOMENTS:
                 counted.popleft()
             self._reports[k] = _Report(status, counted=counted)
             for item in recent:
-                born = now - item["age_ms"] / 1e3
-                known = self._items.setdefault(item["identity"], _Known(born))
+                born = now - item.age_ms / 1e3
+                known = self._items.setdefault(item.identity, _Known(born))
                 known.reports[k] = item
             while len(self._items) > _REMEMBERED:
                 self._items.pop(min(self._items, key=lambda id: self._items[id].born))
@@ -177,13 +180,12 @@ class Live(Feed):
 
     def _item(self, id: str) -> Item:
         known, K, T = self._items[id], len(self._members), self._base.rounds
-        reports = [known.reports.get(k, {}) for k in range(K)]
-        traces = [one.get("trace", []) for one in reports]
+        reports = [known.reports.get(k) for k in range(K)]
+        traces: Any = [one.trace if one else [] for one in reports]  # of single numbers: there are two classes
         reached = max((len(trace) for trace in traces), default=0)
         spoke = np.zeros((T, K), bool)
-        for k in range(K):
-            sent = reports[k].get("spoke", [])
-            spoke[: len(sent), k] = sent
+        for k, one in known.reports.items():
+            spoke[: len(one.spoke), k] = one.spoke
         scores = self._scores(known)
         place = self.place(id)
         number = int(id, 16)
@@ -196,26 +198,26 @@ class Live(Feed):
             rounds=T,
             statistics=[[trace[t] if t < len(trace) else None for trace in traces] for t in range(reached)],
             limit=None if scores is None else what_if.limit(self._base, scores),
-            settled=[[one.get("settled") if t == T else None for one in reports] for t in range(reached)],
+            settled=[[one.settled if one and t == T else None for one in reports] for t in range(reached)],
             spoke=spoke[: max(reached - 1, 0)].tolist(),
             bits=int((spoke @ audience).sum()) * self._base.rule.message_bits(),
-            missed=[one.get("missed", []) for one in reports],
-            views=[one.get("view", "waiting") for one in reports],
+            missed=[one.missed if one else [] for one in reports],
+            views=[one.view if one else "waiting" for one in reports],
             picture=self.picture(id),
         )
 
     def _scores(self, known: _Known) -> Doubles | None:
-        scores = [known.reports[k]["score"] if k in known.reports else None for k in range(len(self._members))]
+        scores = [known.reports[k].score if k in known.reports else None for k in range(len(self._members))]
         return None if any(score is None for score in scores) else np.array(scores, np.float64)
 
     def _health(self, k: int) -> Health:
         report = self._reports[k]
         views = [
-            (one["state"], f"{about.status['name']}: {one['reason']}" if one["reason"] else "")
+            (one.state, f"{about.status.name}: {one.reason}" if one.reason else "")
             for about in self._reports
             if about.status
-            for one in about.status["neighbours"]
-            if one["number"] == k
+            for one in about.status.neighbours
+            if one.number == k
         ]
         if report.why:
             views.append((report.state, report.why))
@@ -226,16 +228,16 @@ class Live(Feed):
         status, rates = report.status, report.rates()
         return Health(
             state=state,
-            why=why or status["not_ready_reason"] or "",
+            why=why or status.not_ready_reason or "",
             rounds_per_second=rates[0],
-            p50_ms=status["latency_ms"]["p50"],
-            p99_ms=status["latency_ms"]["p99"],
-            bytes_sent=status["bytes"]["sent"],
-            bytes_received=status["bytes"]["received"],
+            p50_ms=status.latency_ms.p50,
+            p99_ms=status.latency_ms.p99,
+            bytes_sent=status.bytes.sent,
+            bytes_received=status.bytes.received,
             bytes_per_second=rates[1],
-            rejected=sum(one["rejected_frames"] for one in status["neighbours"]),
-            pending=status["items"]["pending"],
-            done=status["items"]["done"],
+            rejected=sum(one.rejected_frames for one in status.neighbours),
+            pending=status.items.pending,
+            done=status.items.done,
         )
 
 

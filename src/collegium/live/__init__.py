@@ -9,24 +9,26 @@ from collegium._util.lazy import lazy
 
 if TYPE_CHECKING:
     from collegium.live.agent import Agent
-    from collegium.live.answers import ItemResult
+    from collegium.live.answers import Busy, Conflict, Evidence, ItemResult, RecentItem, Status
     from collegium.live.client import Client
     from collegium.live.engine import Limits
     from collegium.live.folder import NetworkSettings, create
     from collegium.live.launcher import Member, down, members, statuses, up
     from collegium.live.peers import Deadlines
-    from collegium.live.refusals import Busy, Conflict
 
 _HOMES = {
     "Agent": "agent",
-    "Busy": "refusals",
-    "Conflict": "refusals",
+    "Busy": "answers",
     "Client": "client",
+    "Conflict": "answers",
     "Deadlines": "peers",
+    "Evidence": "answers",
     "ItemResult": "answers",
     "Limits": "engine",
     "Member": "launcher",
     "NetworkSettings": "folder",
+    "RecentItem": "answers",
+    "Status": "answers",
     "create": "folder",
     "down": "launcher",
     "members": "launcher",
@@ -39,10 +41,13 @@ __all__ = [
     "Client",
     "Conflict",
     "Deadlines",
+    "Evidence",
     "ItemResult",
     "Limits",
     "Member",
     "NetworkSettings",
+    "RecentItem",
+    "Status",
     "create",
     "down",
     "members",

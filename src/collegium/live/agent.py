@@ -147,7 +147,7 @@ class Agent:
         if queue is None:
             return
         queue.append(data)
-        # Whoever stops reading looks again: a frame may have come after its last look, brought by one that found it busy.
+        # Whoever stops reading looks again: a frame may have come since, brought by a thread that found it at work.
         while any(self._queues.values()) and self._reading.acquire(blocking=False):
             try:
                 self._read()

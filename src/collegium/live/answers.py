@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from collegium.errors import LiveError, ScoreError
+
 Name = int | str
 Number = float | list[float]
 """A statistic or score: one number for two classes, one for each class for more."""
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """Whose views are in a statistic."""
 
     views: int
@@ -23,7 +25,7 @@ class Evidence(Struct, frozen=True):
     """Agents whose views are not in it, the first 32; those out of reach are not counted."""
 
 
-class ItemResult(Struct, frozen=True):
+class ItemResult(Struct, frozen=True, gc=False):
     """The result of an item at this agent."""
 
     id: Name
@@ -166,3 +168,50 @@ class Status(Struct, frozen=True):
     latency_ms: Quantiles
     latency: Histogram
     up_s: float
+
+
+class ItemResults(Struct, frozen=True):
+    """One result for each item of a request, in its order."""
+
+    items: list[ItemResult]
+
+
+class Accepted(Struct, frozen=True):
+    """Items that were accepted, by a request that does not wait for their results."""
+
+    accepted: int
+
+
+class Pending(Struct, frozen=True):
+    """An item that is not decided yet."""
+
+    id: Name
+    state: str = "pending"
+
+
+class Readiness(Struct, frozen=True, omit_defaults=True):
+    """Whether all neighbours are connected."""
+
+    ready: bool
+    error: str | None = None
+    """Who is missing."""
+
+
+class Error(Struct, frozen=True, omit_defaults=True):
+    """Why a request was refused, in one sentence."""
+
+    error: str
+    retry_after: float | None = None
+    """Seconds after which a retry makes sense, if too much was asked at once."""
+
+
+class Busy(LiveError):
+    """Too many items are pending; retry after `retry_after` seconds."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"the agent has as many items pending as it can take: retry in {retry_after:.1f} s")
+        self.retry_after = retry_after
+
+
+class Conflict(ScoreError):
+    """An item was submitted before, with another score."""

@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
-from collegium.live.agent import ItemResult
-from collegium.live.items import JSON, LARGEST_NUMBER, LONGEST_NAME, NPY, Name
+from collegium.live.answers import Error, ItemResult, ItemResults, Name, Recent, RecentItem, Status
+from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME
+from collegium.live.http.limits import JSON, NPY, RETRY_AFTER
 
 _LONGEST_ADDRESS = 16_000
 _MOST_BYTES = 4 << 20
@@ -28,19 +29,11 @@ _POLL = 0.05
 _T = TypeVar("_T")
 
 
-class _Results(msgspec.Struct):
-    items: list[ItemResult]
-
-
-class _Error(msgspec.Struct):
-    error: str = ""
-    retry_after: float | None = None
-
-
 _result = msgspec.json.Decoder(ItemResult)
-_results = msgspec.json.Decoder(_Results)
-_error = msgspec.json.Decoder(_Error)
-_status = msgspec.json.Decoder(dict[str, Any])
+_results = msgspec.json.Decoder(ItemResults)
+_recent = msgspec.json.Decoder(Recent)
+_status = msgspec.json.Decoder(Status)
+_error = msgspec.json.Decoder(Error)
 _json = msgspec.json.Encoder().encode
 
 
@@ -122,15 +115,15 @@ class Client:
                 return None
             time.sleep(_POLL)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """The state of the agent and its neighbours."""
         _, answer = self._request("GET", "/v1/status", time.monotonic() + self._timeout)
         return _decoded(_status, answer, self.url)
 
-    def recent(self, items: int = 8) -> list[dict[str, Any]]:
+    def recent(self, items: int = 8) -> list[RecentItem]:
         """The latest items, newest first, decided or not, round by round."""
         _, answer = self._request("GET", f"/v1/recent?items={items}", time.monotonic() + self._timeout)
-        return list(_decoded(_status, answer, self.url)["items"])
+        return _decoded(_recent, answer, self.url).items
 
     def ready(self, wait: float = 0.0) -> bool:
         """Whether the agent and all its neighbours are connected, after waiting for that at most so long."""
@@ -177,11 +170,11 @@ class Client:
         if values.ndim < (1 if views is None else 2) or len(values) != len(listed) or values.dtype.kind not in "fiub":
             what, shape = ("scores", "(items,)") if views is None else ("views", "(items, …)")
             raise LiveError(f"{what} must be numbers of shape {shape}: {len(listed)} items, shape {values.shape}")
-        if views is None and values.ndim != 1:
-            raise LiveError(f"scores must have shape (items,); got {values.shape}")
+        if views is None and values.ndim > 2:
+            raise LiveError(f"scores must have shape (items,), or (items, classes); got {values.shape}")
         options = f"?trace={int(trace)}&wait={int(wait)}"
         if self._most is None and len(listed) > 1:
-            self._most = int(self.status()["items"]["most"])  # an agent of many rounds holds fewer items
+            self._most = self.status().items.most  # an agent of many rounds holds fewer items
         step = min(self._batch, self._most or 1)
         if views is not None and listed:
             step = max(1, min(step, _MOST_BYTES * len(values) // max(values.nbytes, 1)))
@@ -210,7 +203,7 @@ class Client:
                 return status, answer
             refusal = _refusal(answer)
             left = deadline - time.monotonic()
-            pause = 1.0 if refusal.retry_after is None else max(refusal.retry_after, 0.01)
+            pause = RETRY_AFTER if refusal.retry_after is None else max(refusal.retry_after, 0.01)
             if status != 429 or pause >= left:
                 busy = f" (waited {self._timeout:g} s for it)" if status == 429 else ""
                 raise LiveError(f"{self.url} answered {status}: {refusal.error}{busy}")
@@ -326,11 +319,11 @@ def _decoded(decoder: msgspec.json.Decoder[_T], answer: bytes, url: str) -> _T:
         raise LiveError(f"what answers at {url} is not an agent of this version of collegium") from None
 
 
-def _refusal(answer: bytes) -> _Error:
+def _refusal(answer: bytes) -> Error:
     try:
         return _error.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Error(ascii(answer.decode("latin-1"))[1:200] or "nothing more")
+        return Error(ascii(answer.decode("latin-1"))[1:200] or "nothing more")
 
 
 def _tls(ca: str | Path | None, certificate: str | Path | tuple[str | Path, str | Path] | None) -> ssl.SSLContext:

@@ -23,12 +23,11 @@ from collegium._util.randomness import U64, item_ids, seed64
 from collegium.errors import LiveError, RuleError, ScoreError
 from collegium.live import recovery
 from collegium.live.account import Account
-from collegium.live.answers import Name
+from collegium.live.answers import Busy, Conflict, Name
 from collegium.live.evidence import Sets
 from collegium.live.item_states import ItemStates
 from collegium.live.naming import Handles, runs_of
 from collegium.live.peers import Budget, Deadlines, Neighbour, State
-from collegium.live.refusals import Busy, Conflict
 from collegium.live.results import results
 from collegium.live.table import (
     ANNOUNCED,
@@ -59,6 +58,7 @@ _FROM_ZERO = (2000.0, 4000.0)  # a second and at once: items a neighbour began t
 _GRACE = 10  # times its budget, dropped within a second or so, and a neighbour is left out
 _BACKLOG = 4  # times as many items may wait as may be pending
 _OVERLOADED = 4  # times as long an overloaded agent waits for views: those who send them are told to retry
+_ANSWERS = (Kind.NOT_YET, Kind.DECLINED, Kind.PONG)
 _STATUS = np.array([LOST, SILENT, HEARD, LOST], np.uint8)  # of a message that is PENDING, UNCHANGED, RECEIVED, DECLINED
 
 
@@ -264,7 +264,7 @@ class Engine:
 
     def tick(self, now: float) -> Effects:
         """Look after what is overdue; to be called at `Effects.wake`."""
-        wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._ping(now)]
+        wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._watch(now)]
         self._wake = max(min(wakes), now + self._soonest / 2)
         if self.sets.is_crowded:
             table, known = self.table, self.table.state != 0
@@ -382,12 +382,15 @@ class Engine:
                 raise FrameError("a frame from an agent that has no part in this one's rounds")
             if n.heard():
                 self._sync(n)
+            if frame.is_resent or frame.kind in _ANSWERS:
+                n.answered(now, was_lost=frame.is_resent)
+                self._wake = now if frame.is_resent else self._wake  # there may be more to ask for
             if frame.kind is Kind.ROUND:
                 self._messages(n, frame, now)
             elif frame.kind is Kind.RESEND:
                 recovery.answer(self, n, frame, now)
             elif frame.kind is Kind.NOT_YET:
-                n.promised = max(n.promised, now + min(frame.runs[0].handle / 1e3, self.deadlines.patience))
+                recovery.put_off(self, n, frame, now)
             elif frame.kind is Kind.DECLINED:
                 self._declined(n, frame)
             elif frame.kind is Kind.ANNOUNCE:
@@ -435,7 +438,7 @@ class Engine:
         assert place is not None
         values = self.rule.codec.decode(frame.values)
         self._check_values(n, frame, values)
-        if len(frame.runs) == 1 and frame.runs[0].count == 1:
+        if len(frame.runs) == 1 and frame.runs[0].items == 1:
             self._message(n, place, frame, values, now)
             return
         rows, ids, t = self._located(n, frame, now)
@@ -447,7 +450,7 @@ class Engine:
             self._sync(n)
         due = rows[valid & (table.round[rows] == t) & (table.state[rows] == RUNNING)]
         if len(due):
-            self._measure(n, int(due[0]), place, table.round.item(due[0]), now)
+            self._measure(n, int(due[0]), frame, now)
             self._touched.append(due)
         indices = np.array([self.sets.index(members) for members in frame.sets], np.uint16)
         of_item = indices[frame.set_of] if frame.set_of is not None else indices[0]
@@ -491,7 +494,7 @@ class Engine:
         else:
             table.message[row, t - 1, place] = UNCHANGED
         if state == RUNNING and table.round.item(row) == t:
-            self._measure(n, row, place, t, now)
+            self._measure(n, row, frame, now)
             if self.states.is_scalar and table.active == 1 and not self._is_somebody_left_out and not self._touched:
                 self._average(row, t, now)
             elif self._is_somebody_left_out or PENDING not in table.message[row, t - 1].tolist():
@@ -548,7 +551,7 @@ class Engine:
         most = max(-float(values.min()), float(values.max()))
         if most <= min(n.bound, self.largest):
             return
-        rounds = np.concatenate([np.full(run.count, run.round) for run in frame.runs])
+        rounds = frame.rounds
         if frame.spoke is not None:
             rounds = rounds[frame.spoke]
         limit = np.where(rounds == 1, min(n.bound, self.largest), self.largest)
@@ -564,15 +567,10 @@ class Engine:
         self.table.gave_up[rows, n.place] = True
         self._touched.append(rows)
 
-    def _measure(self, n: Neighbour, row: int, place: int, t: int, now: float) -> None:
+    def _measure(self, n: Neighbour, row: int, frame: Frame, now: float) -> None:
         """How long a message took; those of round 1 wait for views, which says nothing of the neighbour's pace."""
-        if t > 1 or self.rounds == 1:
-            begun = self.table.since.item(row)
-            # A message that had to be asked for tells how long an answer takes, not how long its loss went unnoticed.
-            # But one whose pace is not known may be asked too soon: what then comes is no answer.
-            if n.response is not None:
-                begun = max(begun, self.table.asked.item(row, place))
-            n.measure(now - begun)
+        if not frame.is_resent and (frame.runs[0].round > 1 or self.rounds == 1):
+            n.responded(max(now - self.table.since.item(row), 0.0))
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -678,7 +676,7 @@ class Engine:
         left = ends[ends > now]
         return float(left.min()) if len(left) else math.inf
 
-    def _ping(self, now: float) -> float:
+    def _watch(self, now: float) -> float:
         """Look after neighbours that are left out; when to look again."""
         wake = math.inf
         for n in self.neighbours.values():
@@ -689,11 +687,16 @@ class Engine:
                 else:
                     wake = min(wake, n.until)
             elif n.state is State.SILENT:
-                if now - n.pinged_at >= _PING:
-                    n.pinged_at = now
-                    self.send(n.peer.number, Frame(Kind.PING, self.number))
+                self.ping(n, _PING, now)
                 wake = min(wake, n.pinged_at + _PING)
         return wake
+
+    def ping(self, n: Neighbour, every: float, now: float) -> None:
+        """Ask whether a neighbour is there, every so many seconds."""
+        if now - n.pinged_at >= every:
+            n.pinged_at = now
+            n.question_at = now
+            self.send(n.peer.number, Frame(Kind.PING, self.number))
 
     # ── rounds ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -729,7 +732,7 @@ class Engine:
         else:
             table.spoke[rows, t - 1] = spoke
             table.own_set[rows[spoke]] = evidence[spoke]
-        table.since[rows] = now
+        table.since[rows], table.asks[rows] = now, 0
         self._outgoing.append((rows, t))
         self._touched.append(rows)
 
@@ -857,11 +860,11 @@ class Engine:
         alive = self.table.state[rows] >= RUNNING
         if not alive.all():
             rows, t = rows[alive], t[alive]
-        self.say(None, rows, t, is_named=False)
+        self.say(None, rows, t)
         self.table.named[rows] = True
 
-    def say(self, to: int | None, rows: Rows, t: Rounds, is_named: bool) -> None:
-        """Send messages of these rounds; `is_named`: with the items' identities, whoever knows them."""
+    def say(self, to: int | None, rows: Rows, t: Rounds) -> None:
+        """Send messages of these rounds: new ones to all receivers, or those that one of them has asked for."""
         table = self.table
         for start in range(0, len(rows), MOST_ITEMS):
             some, rounds = rows[start : start + MOST_ITEMS], t[start : start + MOST_ITEMS]
@@ -873,13 +876,14 @@ class Engine:
             indices = table.sent_set[some, rounds - 1]
             sets, set_of = [self.sets.members[int(indices[0])]], None
             if (indices != indices[0]).any():
-                distinct, set_of = np.unique(indices, return_inverse=True)
-                sets, set_of = [self.sets.members[index] for index in distinct.tolist()], set_of.astype(np.uint16)
-            named = table.named[some] & (not is_named)
+                distinct, inverse = np.unique(indices, return_inverse=True)
+                sets, set_of = [self.sets.members[index] for index in distinct.tolist()], inverse.astype(np.uint16)
+            is_resent = to is not None  # whoever asks may not know the handles
+            named = table.named[some] & (not is_resent)
             runs = runs_of(table.handle[some], rounds, named)
             ids = table.id[some] if not named.any() else table.id[some[~named]]
             codes = codes if self.dialect.bits == NUMBER else codes.astype(np.uint32)
-            self.send(to, Frame(Kind.ROUND, self.number, runs, ids, sets, set_of, mask, codes))
+            self.send(to, Frame(Kind.ROUND, self.number, runs, ids, sets, set_of, mask, codes, is_resent))
 
 
 def identities(names: Sequence[Name]) -> U64:

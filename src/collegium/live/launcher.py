@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from collegium.errors import InputFileError, LiveError
 from collegium.live import config, keys
+from collegium.live.answers import Status
 from collegium.live.client import Client
 from collegium.live.folder import TOKEN
 
@@ -143,7 +143,7 @@ def down(folder: str | Path, wait: float = 20.0) -> int:
     return len(running)
 
 
-def statuses(folder: str | Path) -> Iterator[tuple[Member, dict[str, Any] | str]]:
+def statuses(folder: str | Path) -> Iterator[tuple[Member, Status | str]]:
     """Every agent's status, or why there is none."""
     for member in members(folder):
         try:
@@ -239,15 +239,15 @@ def _not_ready_reason(member: Member) -> str | None:
             status = client.status()
     except LiveError:
         return "it does not answer"
-    return _wrong_agent(member, status) or status["not_ready_reason"]
+    return _wrong_agent(member, status) or status.not_ready_reason
 
 
-def _wrong_agent(member: Member, status: dict[str, Any]) -> str | None:
+def _wrong_agent(member: Member, status: Status) -> str | None:
     """That another agent answers on an agent's port; None if it is the agent itself."""
     me = member.file.agent
-    if (status.get("network"), status.get("number")) == (me.network, me.number):
+    if (status.network, status.number) == (me.network, me.number):
         return None
-    return f"agent {status.get('number')} of network {status.get('network')} answers on port {member.file.http.port}"
+    return f"agent {status.number} of network {status.network} answers on port {member.file.http.port}"
 
 
 def _shown(host: str) -> str:

@@ -15,6 +15,7 @@ _ASKED = 8.5  # deadlines, one re-request each: with a fifth of all frames lost,
 _AT_FIRST = 8  # re-requests within the longest wait, to one whose response time is not known
 _PENALTY = 10.0  # seconds without a neighbour that is over its budget; doubled each time
 _MOST_STRIKES = 6
+_FIRST, _GROWTH, _MOST = 8, 8, 4096  # messages asked for at once
 
 
 class State(StrEnum):
@@ -122,7 +123,13 @@ class Neighbour:
     """Why it is not up, or what was wrong with its last rejected frame."""
     response: float | None = None
     """Usual time from our own message to its message, in seconds; None before the first."""
+    answer: float | None = None
+    """Usual time from a question to its answer; None before the first."""
     spread: float = 0.0
+    question_at: float | None = None
+    """When the last question was sent, until it is answered."""
+    window: int = _FIRST
+    """How many messages to ask for at once: few, until answers show that they were lost and not only late."""
     asked_at: float | None = None
     """When the first unanswered question was sent."""
     message_at: float = -1e300
@@ -194,19 +201,29 @@ class Neighbour:
         if state is State.OVER_BUDGET:
             self.until = now + _PENALTY * 2 ** (self.strikes - 1)
 
-    def measure(self, seconds: float) -> None:
-        """Its message arrived so long after our own: mean and mean deviation, as TCP keeps them."""
-        seconds = max(seconds, 0.0)
-        if self.response is None:
-            self.response, self.spread = seconds, seconds / 2
+    def responded(self, seconds: float) -> None:
+        """Its message arrived so long after our own."""
+        self.response = seconds if self.response is None else self.response + (seconds - self.response) / 8
+
+    def answered(self, now: float, was_lost: bool = False) -> None:
+        """It answered a question: mean and mean deviation of the time that takes, as TCP keeps them."""
+        self.window = min(_GROWTH * self.window, _MOST) if was_lost else _FIRST
+        if self.question_at is None:
+            return
+        seconds, self.question_at = max(now - self.question_at, 0.0), None
+        if self.answer is None:
+            self.answer, self.spread = seconds, seconds / 2
         else:
-            self.spread += (abs(seconds - self.response) - self.spread) / 4
-            self.response += (seconds - self.response) / 8
+            self.spread += (abs(seconds - self.answer) - self.spread) / 4
+            self.answer += (seconds - self.answer) / 8
 
     @property
     def deadline(self) -> float:
-        """How long after our own message its message is overdue, from its response times so far."""
-        usual = self.deadlines.longest / _AT_FIRST if self.response is None else self.response + 4 * self.spread
+        """How long after our own message its message is overdue.
+
+        As long as an answer takes: a message that takes longer is lost, or its sender waits itself and will say so.
+        """
+        usual = self.deadlines.longest / _AT_FIRST if self.answer is None else self.answer + 4 * self.spread
         return min(max(usual, self.deadlines.least), self.deadlines.longest)
 
     def has_gone_silent(self, now: float) -> bool:
@@ -214,7 +231,7 @@ class Neighbour:
         if self.asked_at is None:
             return False
         deadline, longest = self.deadline, self.deadlines.longest
-        if self.response is None:  # it may be about to begin
+        if self.answer is None:  # it may be about to begin
             return now - self.asked_at > max(longest - deadline, longest / 2)
         # Well before others count as lost the messages of those that wait for it.
         return now - self.asked_at > min(_ASKED * deadline, longest / 2)
@@ -225,7 +242,7 @@ class Neighbour:
         It may wait itself and say for how long; but no longer than twice what an honest wait takes, and the less the
         more often it was left out before.
         """
-        patience = max(self.deadlines.patience / 2**self.strikes, self.deadlines.least)
+        patience = max(self.deadlines.patience * 0.5**self.strikes, self.deadlines.least)
         begun = max(since, self.message_at)
         return min(max(begun + patience, self.promised), begun + 2 * patience)
 

@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 
 from collegium.errors import LiveError
-from collegium.live import config, model, service
+from collegium.live import config, model
 from collegium.live.agent import Agent
+from collegium.live.http.app import agent_server
+from collegium.live.http.limits import ServiceSettings
 from collegium.live.peer_diagnosis import PeerDiagnosis
 from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import FaultyTransport
@@ -33,8 +35,9 @@ def run(path: Path) -> None:
     if (port.https or port.client_certificates) and place.tls is None:
         raise LiveError(f"{path}: https needs the agent's certificate, and there is no table [tls]")
     secured = place.tls if port.https or port.client_certificates else None
-    server = service.Server(
-        service.app(agent, service.ServiceSettings(token_sha256=port.token_sha256)),
+    server = agent_server(
+        agent,
+        ServiceSettings(token_sha256=port.token_sha256),
         port.host,
         port.port,
         certificate=secured.certificate if secured else None,

@@ -1,7 +1,8 @@
 """Messages that do not come: ask the sender for them, answer those who ask, and give up in time.
 
-A question goes to the sender alone and so does its answer; the time between questions about a message doubles. What
-counts is messages, not signs of life: a sender that only answers is left out all the same, later.
+A question goes to the sender alone and so does its answer. Few messages are asked for at first, and more only when the
+answer shows that they were lost; while the sender says that they are not sent yet, the time between questions doubles.
+What counts is messages, not signs of life: a sender that only answers is left out all the same, later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collegium.live.wire import Frame, Kind, about
 if TYPE_CHECKING:
     from collegium.live.engine import Engine
 
-_MOST = 4096  # items in one question; the oldest first
 _DOUBLINGS = 4
 
 
@@ -73,40 +73,49 @@ def _give_up(engine: Engine, n: Neighbour, rows: Rows, now: float) -> tuple[Rows
 def _question(engine: Engine, n: Neighbour, rows: Rows, now: float) -> float:
     """Ask once more for what is overdue; when the next message will be."""
     table, deadline, place = engine.table, n.deadline, n.place
-    longest = max(n.deadlines.longest, deadline)
+    longest = max(n.deadlines.longest / 4, deadline)
     waits = np.minimum(deadline * 2.0 ** table.asks[rows, place], longest)
     due = np.maximum(table.since[rows], table.asked[rows, place]) + waits
     late = rows[due <= now]
     wake = float(due[due > now].min()) if (due > now).any() else math.inf
-    if n.asked_at is not None:
-        wake = min(wake, now + deadline)  # whether it has gone silent
+    if n.asked_at is not None:  # a ping costs less than the question once more, to tell whether it is still there
+        engine.ping(n, deadline, now)
+        wake = min(wake, n.pinged_at + deadline)
     if not len(late):
         return wake
-    late = late[np.argsort(table.since[late], kind="stable")[:_MOST]]
+    late = late[np.argsort(table.since[late], kind="stable")[: n.window]]
     late = late[np.argsort(table.round[late], kind="stable")]
     table.asked[late, place] = now
-    table.asks[late, place] = np.minimum(table.asks[late, place] + 1, _DOUBLINGS)
     engine.account.asked += len(late)
-    n.asked_at = now if n.asked_at is None else n.asked_at
+    n.asked_at, n.question_at = now if n.asked_at is None else n.asked_at, now
     engine.send(n.peer.number, about(Kind.RESEND, engine.number, table.id[late], table.round[late]))
     return min(wake, now + deadline)
+
+
+def put_off(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
+    """A sender answers that its messages are not sent yet: it is asked less often, and waited for as long as it says."""
+    table, place = engine.table, n.place
+    rows = table.rows(frame.ids)
+    rows = rows[rows >= 0]
+    table.asks[rows, place] = np.minimum(table.asks[rows, place] + 1, _DOUBLINGS)
+    n.promised = max(n.promised, now + min(frame.runs[0].handle / 1e3, engine.deadlines.patience))
 
 
 def answer(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     """Send again what a neighbour has not received, or say that it is not sent yet, or never will be."""
     table, to = engine.table, n.peer.number
-    t = np.concatenate([np.full(run.count, run.round, np.int32) for run in frame.runs])
+    t = frame.rounds
     rows = np.concatenate(
         [
-            engine.rows_of(frame.ids[stop - run.count : stop], run.round, n, now)
-            for run, stop in zip(frame.runs, np.cumsum([run.count for run in frame.runs]).tolist(), strict=True)
+            engine.rows_of(frame.ids[stop - run.items : stop], run.round, n, now)
+            for run, stop in zip(frame.runs, np.cumsum([run.items for run in frame.runs]).tolist(), strict=True)
         ]
     )
     known = (rows >= 0) & (table.id[rows] == frame.ids)
     begun = known & (table.state[rows] >= RUNNING)
     sent = begun & (table.first[rows] <= t) & (t <= table.round[rows])
     if sent.any():
-        engine.say(to, rows[sent], t[sent], is_named=True)
+        engine.say(to, rows[sent], t[sent])
     later = known & ((table.state[rows] == ANNOUNCED) & (table.first[rows] <= t))
     later |= begun & (table.state[rows] == RUNNING) & (table.round[rows] < t)
     never = ~sent & ~later

@@ -41,7 +41,7 @@ def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> l
     everybody = [n.peer.name for n in engine.heard]
     places = [n.place for n in engine.heard]
     missed = table.missed[rows]
-    some = missed.any(axis=1).tolist()
+    some = np.asarray(missed.any(axis=1)).tolist()
     latency = np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist()
     view, done, evidence = table.view[rows].tolist(), table.done[rows].tolist(), table.evidence[rows].tolist()
     shown = {index: _evidence(engine, index) for index in set(evidence)}
@@ -63,11 +63,12 @@ def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> l
 
 def _numbers(values: NDArray[np.float64]) -> list[Any]:
     """One number an item for two classes, a list for more."""
-    return (values[:, 0] if values.shape[1] == 1 else values).tolist()
+    numbers: list[Any] = (values[:, 0] if values.shape[1] == 1 else values).tolist()
+    return numbers
 
 
 def _trace(steps: NDArray[np.float64]) -> list[Number | None]:
-    known = ~np.isnan(steps).any(axis=1)
+    known = np.asarray(~np.isnan(steps).any(axis=1))
     return [step if is_known else None for step, is_known in zip(_numbers(steps), known.tolist(), strict=True)]
 
 
@@ -75,7 +76,7 @@ def _labels(statistics: NDArray[np.float64]) -> NDArray[np.intp]:
     """Indices of classes; of a tie, the first, as `Team.predict` has it."""
     if statistics.shape[1] == 1:
         return np.asarray(statistics[:, 0] > 0, np.intp)
-    return statistics.argmax(axis=1)
+    return np.asarray(statistics.argmax(axis=1))
 
 
 def _settled(engine: Engine, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -141,7 +141,7 @@ class Table:
 
     def are_past(self, ids: U64) -> Bools:
         """Which items were decided here once and are forgotten, as far as that is known."""
-        return np.asarray(self._past[ids & np.uint64(len(self._past) - 1)] == ids) & (ids != 0)
+        return np.asarray((self._past[ids & np.uint64(len(self._past) - 1)] == ids) & (ids != 0))
 
     def room(self) -> int:
         """How many more items can be taken in hand."""

@@ -9,7 +9,7 @@
     24 runs     2     stretches of items with consecutive handles in one round
     26 sets     2     different sets of agents whose views are in the messages
     28 bits     1     of a number: 64 for one as it is, else its code
-    29 flags    1     SILENT: a mask of the items with a message follows
+    29 flags    1     SILENT: a mask of the items with a message follows; RESENT: in answer to a question
     30 zero     2
     32 runs: handle 4, count 4, round 4 (its highest bit: the items' identities follow) ·
        identities, 8 bytes each · sets, a bit for each agent · where there are several, the set of each item, 2 bytes ·
@@ -39,7 +39,8 @@ MOST_ITEMS = 1 << 15
 NUMBER = 64
 _HEADER = struct.Struct("<BBHIQQHHBBH")
 _RUN = struct.Struct("<III")
-_NAMED, _SILENT = 1 << 31, 1
+_NAMED = 1 << 31
+_SILENT, _RESENT = 1, 2
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Codes = Doubles | NDArray[np.uint32]
@@ -96,7 +97,7 @@ class Run(NamedTuple):
     """Items with consecutive handles, in one round."""
 
     handle: int
-    count: int
+    items: int
     round: int
     is_named: bool
 
@@ -117,11 +118,13 @@ class Frame(NamedTuple):
     """Which items there is a message about; None: all."""
     values: Codes = _NOTHING
     """The messages, shape (s, w): numbers, or codes of them."""
+    is_resent: bool = False
+    """Whether it answers a question."""
 
     @property
-    def count(self) -> int:
-        """How many items."""
-        return sum(run.count for run in self.runs)
+    def rounds(self) -> NDArray[np.int32]:
+        """The round of each item."""
+        return np.concatenate([np.full(run.items, run.round, np.int32) for run in self.runs])
 
 
 def about(kind: Kind, sender: int, ids: U64, rounds: NDArray[np.int32], handle: int = 0) -> Frame:
@@ -141,14 +144,14 @@ def encode(frame: Frame, dialect: Dialect) -> bytes:
         count += items
     if frame.ids.size:
         parts.append(frame.ids.astype("<u8", copy=False).tobytes())
-    flags = 0
+    flags = _RESENT if frame.is_resent else 0
     if frame.kind is Kind.ROUND:
         size = dialect.set_bytes
         parts += [one.to_bytes(size, "little") for one in frame.sets]
         if frame.set_of is not None:
             parts.append(frame.set_of.astype("<u2", copy=False).tobytes())
         if frame.spoke is not None:
-            flags = _SILENT
+            flags |= _SILENT
             parts.append(np.packbits(frame.spoke, bitorder="little").tobytes())
         parts.append(_pack(frame.values, dialect.bits))
     parts[0] = _HEADER.pack(
@@ -183,7 +186,7 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
     if policy != dialect.policy or bits != dialect.bits:
         raise FrameError("a frame made under other weights, another rule, seed or number of rounds: run init anew")
     meant = _KINDS.get(kind)
-    if meant is None or flags & ~_SILENT or zero:
+    if meant is None or flags & ~(_SILENT | _RESENT) or zero:
         raise FrameError("a frame of an unknown kind")
     if count > MOST_ITEMS or run_count > count or (not run_count and count):
         raise FrameError(f"a frame of {count} items in {run_count} runs")
@@ -213,7 +216,8 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
         if named > 1 and _has_twins(ids):
             raise FrameError("a frame that names an item twice")
         return Frame(meant, sender, runs, ids)
-    return _messages(Frame(meant, sender, runs, ids), data, place, count, set_count, bool(flags), dialect)
+    frame = Frame(meant, sender, runs, ids, is_resent=bool(flags & _RESENT))
+    return _messages(frame, data, place, count, set_count, bool(flags & _SILENT), dialect)
 
 
 def _messages(

@@ -10,9 +10,8 @@ import io
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,52 +19,23 @@ import numpy as np
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from numpy.typing import NDArray
 
-from collegium.errors import LiveError
+from collegium.live.answers import Name
+from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 
-Name = int | str
 Doubles = NDArray[np.float64]
 
 LARGEST_NUMBER = 2**64 - 1
 LONGEST_NAME = 200
 NO_NAME = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Characters no name may have: control characters and line ends."""
-JSON, NPY, PNG, JPEG = "application/json", "application/x-npy", "image/png", "image/jpeg"
 _DEEPEST_VIEW = 4
 _LONGEST_HEADER = 4096
 _UNPRINTED = re.compile(f"[{NO_NAME}]")
 _OPENING = re.compile(rb"[ \t\r\n\[]*+")
 
 
-class Refusal(LiveError):
-    """A request that cannot be done, with its HTTP status."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        # What is quoted from a request must not reach a terminal or a log as it came.
-        sentence = sentence[:600]
-        if not sentence.isprintable():
-            sentence = "".join(c if c.isprintable() else "?" for c in sentence)
-        super().__init__(sentence)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The most one request may contain."""
-
-    items: int = 10_000
-    bytes: int = 8 << 20
-    json: int = 2 << 20
-    """Bytes of JSON, which takes up to 25 times its size in memory while it is read; an array takes twice its size."""
-    pixels: int = 4_000_000
-
-    def of(self, kind: str) -> int:
-        """Bytes of a body of this kind."""
-        return min(self.json, self.bytes) if kind == JSON else self.bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Items of a request: scores or views, one per name."""
+class Batch(Struct, frozen=True):
+    """Items of a request: scores, (n,) or (n, C) for C > 2 classes, or views, one per name."""
 
     names: list[Name]
     scores: Doubles | None = None
@@ -78,13 +48,13 @@ class Batch:
     """One item, to be answered by one result and not a list."""
 
 
-def parse(content_type: str, query: bytes, body: bytes, limits: Limits) -> Batch:
-    """The items in a request, or `Refusal`."""
+def parse(content_type: str, query: bytes, body: bytes, limits: Limits, classes: int = 2) -> Batch:
+    """The items in a request, or `Refusal`; a score is one number for two classes, one for each class for more."""
     kind = check_kind(content_type)
     if kind == JSON:
-        return _from_json(query, body, limits)
+        return _from_json(query, body, limits, classes)
     if kind == NPY:
-        return _from_npy(query, body, limits)
+        return _from_npy(query, body, limits, classes)
     return _from_image(kind, query, body, limits)
 
 
@@ -112,36 +82,42 @@ _Id = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(min_length=1, max_length=
 
 
 _NOTHING = Raw()
+_Score = TypeVar("_Score")  # a number, or a list of one for each class
 
 
-class _Item(Struct, forbid_unknown_fields=True, gc=False):
+class _Item(Struct, Generic[_Score], forbid_unknown_fields=True, gc=False):
     id: _Id
-    score: float | UnsetType = UNSET
+    score: _Score | UnsetType = UNSET
     view: Raw = _NOTHING
 
 
-class _Body(Struct, forbid_unknown_fields=True):
+class _Body(Struct, Generic[_Score], forbid_unknown_fields=True):
     id: _Id | UnsetType = UNSET
-    score: float | UnsetType = UNSET
+    score: _Score | UnsetType = UNSET
     view: Raw = _NOTHING
-    items: list[_Item] | UnsetType = UNSET
+    items: list[_Item[_Score]] | UnsetType = UNSET
     ids: list[_Id] | UnsetType = UNSET
-    scores: list[float] | UnsetType = UNSET
+    scores: list[_Score] | UnsetType = UNSET
     views: Raw = _NOTHING
     trace: bool = False
     wait: bool = True
 
 
-_decoder = msgspec.json.Decoder(_Body)
+@cache
+def _body_decoder(classes: int) -> msgspec.json.Decoder[Any]:
+    score: Any = float if classes <= 2 else Annotated[list[float], Meta(min_length=classes, max_length=classes)]
+    return msgspec.json.Decoder(_Body[score])
+
+
 _FORMS = (
     'an item is {"id": …, "score": …} or {"id": …, "view": […]}, and many are {"items": […]}, '
     '{"ids": […], "scores": […]} or {"ids": […], "views": […]}'
 )
 
 
-def _from_json(query: bytes, body: bytes, limits: Limits) -> Batch:
+def _from_json(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
     options = options_of(query, ("trace", "wait"))
-    given: _Body = _decoded(_decoder, body, "the body")
+    given: _Body[Any] = _decoded(_body_decoder(classes), body, "the body", classes)
     trace = switch(options, "trace", given.trace)
     wait = switch(options, "wait", given.wait)
     forms = (given.id is not UNSET, given.items is not UNSET, given.ids is not UNSET)
@@ -161,7 +137,7 @@ def _from_json(query: bytes, body: bytes, limits: Limits) -> Batch:
     return Batch(names, scores, views, trace, wait, alone=forms[0])
 
 
-def _from_items(items: list[_Item], limits: Limits) -> tuple[list[Name], Doubles | None, NDArray[Any] | None]:
+def _from_items(items: list[_Item[Any]], limits: Limits) -> tuple[list[Name], Doubles | None, NDArray[Any] | None]:
     names = _check_names([item.id for item in items], limits)
     scores = [item.score for item in items]
     unseen = [item.view is _NOTHING for item in items]
@@ -180,7 +156,7 @@ def _from_items(items: list[_Item], limits: Limits) -> tuple[list[Name], Doubles
 
 
 def _from_columns(
-    scores: list[float] | UnsetType, views: Raw, n: int
+    scores: list[Any] | UnsetType, views: Raw, n: int
 ) -> tuple[Doubles | None, NDArray[np.float64] | None]:
     if (scores is UNSET) == (views is _NOTHING):
         raise Refusal(422, '"ids" needs "scores" or "views" beside it, and not both')
@@ -222,18 +198,18 @@ def _numbers(raw: Raw, what: str, deepest: int) -> Doubles:
     return values
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str) -> Any:
+def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str, classes: int = 2) -> Any:
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as problem:
-        raise Refusal(422, _sentence(str(problem), what)) from None
+        raise Refusal(422, _sentence(str(problem), what, classes)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise Refusal(400, f"{what} is not JSON: {problem}") from None
     except RecursionError:
         raise Refusal(400, f"{what} is nested too deep") from None
 
 
-def _sentence(message: str, what: str) -> str:
+def _sentence(message: str, what: str, classes: int) -> str:
     """Rewrites a message of msgspec, such as "Expected `float`, got `str` - at `$.items[3].score`"."""
     fact, _, place = message.partition(" - at ")
     place = place.strip("`").removeprefix("$").removeprefix(".")
@@ -241,9 +217,17 @@ def _sentence(message: str, what: str) -> str:
     hint = ""
     if place.endswith("id") or place.startswith("ids"):
         hint = f": an id is a whole number from 0 to {LARGEST_NUMBER} or a string of 1 to {LONGEST_NAME} characters"
+    elif place.partition("[")[0] in ("score", "scores") or ".score" in place:
+        hint = f": {_score_form(classes)}"
     elif "unknown field" in fact or "missing" in fact:
         hint = f": {_FORMS}"
     return f"{f'{what}, at {place}' if place else what}: {fact}{hint}"
+
+
+def _score_form(classes: int) -> str:
+    if classes <= 2:
+        return "in a network of two classes a score is one number"
+    return f"in a network of {classes} classes a score is a list of {classes} numbers"
 
 
 # -- NPY
@@ -256,7 +240,7 @@ _DTYPE = re.compile(r"'(?:[<>=]?(f[248]|[iu][248])|[|<>=]?(b1|i1|u1))'")
 _SHAPE = re.compile(r"\(\s*+(?:[0-9]{1,12}\s*+(?:,\s*+|(?=\)))){0,8}\)")
 
 
-def _from_npy(query: bytes, body: bytes, limits: Limits) -> Batch:
+def _from_npy(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
     options = options_of(query, ("id", "ids", "first", "scores", "trace", "wait"))
     given = [key for key in ("id", "ids", "first") if key in options]
     if len(given) != 1:
@@ -266,16 +250,17 @@ def _from_npy(query: bytes, body: bytes, limits: Limits) -> Batch:
         raise Refusal(422, "the array has NaN or infinite numbers: leave out what an agent has not seen")
     scored = switch(options, "scores", False)
     alone = given == ["id"]
+    one_score = () if classes <= 2 else (classes,)
     if alone:
-        values = values.reshape(1) if scored and values.size == 1 else values[None]
+        values = values.reshape(1) if scored and values.size == 1 and not one_score else values[None]
     elif not values.ndim:
         raise Refusal(422, "the array's first axis must be the items; this array is a single number")
     names = _check_names(_query_names(options, len(values), limits), limits)
     _check_count("the array's first axis", len(values), len(names))
     trace, wait = switch(options, "trace", False), switch(options, "wait", True)
     if scored:
-        if values.ndim != 1:
-            raise Refusal(422, f"scores are one number per item; the array has shape {values.shape}")
+        if values.shape[1:] != one_score:
+            raise Refusal(422, f"{_score_form(classes)}; the array has shape {values.shape}")
         return Batch(names, values.astype(np.float64), None, trace, wait, alone)
     if values.ndim < 2:
         raise Refusal(422, "a view is more than one number; for scores already computed, add &scores=1 to the address")
@@ -416,11 +401,13 @@ def _check_count(what: str, came: int, n: int) -> None:
 
 def options_of(query: bytes, allowed: Collection[str]) -> dict[str, str]:
     """What stands behind the question mark of an address, each option at most once and only those allowed."""
+    if not query:
+        return {}
     try:
         pairs = parse_qsl(
             query.decode("ascii"),
             keep_blank_values=True,
-            strict_parsing=bool(query),
+            strict_parsing=True,
             errors="strict",
             max_num_fields=20,
         )

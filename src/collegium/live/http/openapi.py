@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import Any
 
-from collegium.live.items import JPEG, JSON, LARGEST_NUMBER, LONGEST_NAME, NO_NAME, NPY, PNG, Limits
+import msgspec
+
+from collegium.live import answers
+from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME, NO_NAME
+from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits
 
 Schema = dict[str, Any]
 MOST_RECENT = 64
 """Most items in one answer of /v1/recent."""
-PATHS = frozenset({"/v1/items", "/v1/recent", "/v1/status", "/healthz", "/readyz", "/metrics", "/openapi.json"})
-"""All paths that have no name of an item in them."""
+_ANSWERS = (
+    answers.ItemResults,
+    answers.Accepted,
+    answers.Pending,
+    answers.Recent,
+    answers.Status,
+    answers.Readiness,
+    answers.Error,
+)
 
 
-def document(name: str, limits: Limits, is_secured: bool) -> Schema:
+@cache
+def document(name: str, limits: Limits, classes: int, is_secured: bool) -> Schema:
     """The document of one agent."""
     return {
         "openapi": "3.1.0",
         "info": {
             "title": f"Collegium agent {name}",
-            "version": _version(),
+            "version": collegium_version(),
             "description": "One agent of a network that decides together: it takes its own views or scores of items.",
         },
         "security": [{"token": []}] if is_secured else [],
@@ -28,21 +44,22 @@ def document(name: str, limits: Limits, is_secured: bool) -> Schema:
             "/v1/items": {"post": _post(limits)},
             "/v1/items/{id}": {"get": _get_item()},
             "/v1/recent": {"get": _get_recent()},
-            "/v1/status": {"get": _get("The agent and its neighbours.", {"$ref": "#/components/schemas/Status"})},
+            "/v1/status": {"get": _get("The agent and its neighbours.", _ref("Status"))},
             "/healthz": {"get": _get("Whether the process runs.", _object({"alive": {"const": True}}), is_open=True)},
             "/readyz": {"get": _get_ready()},
             "/metrics": {"get": _get_metrics()},
             "/openapi.json": {"get": _get("This document.", {"type": "object"})},
         },
         "components": {
-            "schemas": _schemas(limits),
+            "schemas": {**_bodies(limits, classes), **_answers()},
             "responses": _refusals(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}} if is_secured else {},
         },
     }
 
 
-def _version() -> str:
+def collegium_version() -> str:
+    """The installed version of Collegium, 0 if it is not installed."""
     try:
         return version("collegium")
     except PackageNotFoundError:
@@ -66,7 +83,24 @@ def _answer(text: str, schema: Schema) -> Schema:
     return {"description": text, "content": {JSON: {"schema": schema}}}
 
 
-def _schemas(limits: Limits) -> Schema:
+def _answers() -> Schema:
+    """The schemas of all answers, with what their definition says about each field."""
+    _, schemas = msgspec.json.schema_components(_ANSWERS, ref_template="#/components/schemas/{name}")
+    try:
+        source = inspect.getsource(answers)
+    except OSError:  # installed without sources
+        source = ""
+    for definition in ast.parse(source).body:
+        if isinstance(definition, ast.ClassDef) and definition.name in schemas:
+            fields = schemas[definition.name]["properties"]
+            for field, text in pairwise(definition.body):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                        fields[name]["description"] = " ".join(said.split())
+    return schemas
+
+
+def _bodies(limits: Limits, classes: int) -> Schema:
     many = {"minItems": 1, "maxItems": limits.items}
     options = {
         "trace": {"type": "boolean", "description": "Return the statistic of every round."},
@@ -75,7 +109,9 @@ def _schemas(limits: Limits) -> Schema:
     number = {"type": "number", "minimum": -1e300, "maximum": 1e300}
     names = {"type": "array", "items": _ref("Name"), "uniqueItems": True, **many}
     views = {"type": "array", "items": _ref("View"), **many, "description": "All of the same shape."}
-    scores = {"type": "array", "items": number, **many}
+    each = {"minItems": classes, "maxItems": classes, "description": "One number for each class."}
+    score = number if classes <= 2 else {"type": "array", "items": number, **each}
+    scores = {"type": "array", "items": score, **many}
     items = {"type": "array", **many, "description": "All with scores or all with views, and all ids different."}
     return {
         "Name": {
@@ -92,11 +128,11 @@ def _schemas(limits: Limits) -> Schema:
             "minItems": 1,
             "items": {"anyOf": [number, {"type": "array", "minItems": 1}]},
         },
-        "Scored": _object({"id": _ref("Name"), "score": number}, closed=True),
+        "Scored": _object({"id": _ref("Name"), "score": score}, closed=True),
         "Seen": _object({"id": _ref("Name"), "view": _ref("View")}, closed=True),
         "Items": {
             "oneOf": [
-                _object({"id": _ref("Name"), "score": number, **options}, ["id", "score"], closed=True),
+                _object({"id": _ref("Name"), "score": score, **options}, ["id", "score"], closed=True),
                 _object({"id": _ref("Name"), "view": _ref("View"), **options}, ["id", "view"], closed=True),
                 _object({"items": {**items, "items": _ref("Scored")}, **options}, ["items"], closed=True),
                 _object({"items": {**items, "items": _ref("Seen")}, **options}, ["items"], closed=True),
@@ -104,57 +140,6 @@ def _schemas(limits: Limits) -> Schema:
                 _object({"ids": names, "views": views, **options}, ["ids", "views"], closed=True),
             ]
         },
-        "ItemResult": _object(
-            {
-                "id": _ref("Name"),
-                "label": {"description": "One of the two classes."},
-                "statistic": {"type": "number"},
-                "score": {"type": "number", "description": "The agent's own local statistic; 0 if it had no view."},
-                "settled": {"type": "boolean"},
-                "rounds": {"type": "integer", "minimum": 0},
-                "view": {"enum": ["given", "missing", "late"]},
-                "heard": {"type": "array", "items": {"type": "string"}},
-                "missed": {"type": "array", "items": {"type": "string"}},
-                "latency_ms": {"type": "number", "minimum": 0},
-                "trace": {"type": ["array", "null"], "items": {"type": ["number", "null"]}},
-            }
-        ),
-        "ItemResults": _object({"items": {"type": "array", "items": _ref("ItemResult")}}),
-        "RecentItem": _object(
-            {
-                "identity": {"type": "string", "description": "The item, as all agents know it: 16 digits."},
-                "round": {"type": "integer", "minimum": 0},
-                "decided": {"type": "boolean"},
-                "view": {"enum": ["waiting", "given", "missing", "late"]},
-                "score": {"type": ["number", "null"]},
-                "statistic": {"type": ["number", "null"]},
-                "trace": {"type": "array", "items": {"type": ["number", "null"]}},
-                "settled": {"type": ["boolean", "null"]},
-                "missed": {"type": "array", "items": {"type": "string"}},
-                "age_ms": {"type": "number", "minimum": 0},
-            }
-        ),
-        "Recent": _object(
-            {
-                "name": {"type": "string"},
-                "number": {"type": "integer"},
-                "rounds": {"type": "integer"},
-                "items": {"type": "array", "items": _ref("RecentItem")},
-            }
-        ),
-        "Status": _object(
-            {
-                "name": {"type": "string"},
-                "number": {"type": "integer"},
-                "network": {"type": "string"},
-                "ready": {"type": "boolean"},
-                "not_ready_reason": {"type": ["string", "null"]},
-                "neighbours": {"type": "array", "items": {"type": "object"}},
-                "items": {"type": "object"},
-                "bytes": {"type": "object"},
-            }
-        ),
-        "Error": _object({"error": {"type": "string"}, "retry_after": {"type": "number"}}, ["error"]),
     }
 
 
@@ -168,6 +153,7 @@ def _refusals() -> Schema:
         "401": "The token is missing or wrong.",
         "404": "No such item is known here.",
         "408": "The request arrived too slowly.",
+        "409": "An item was submitted before, with another score.",
         "413": "Too many bytes, items or pixels.",
         "415": "Unsupported Content-Type.",
         "422": "Understood, but not possible: ids, shapes or numbers.",
@@ -183,10 +169,10 @@ def _refusals() -> Schema:
     return responses
 
 
-def _and_refusals(answers: Schema, *statuses: int) -> Schema:
+def _and_refusals(found: Schema, *statuses: int) -> Schema:
     always = () if not statuses else (401, 429, 500)
     return {
-        **answers,
+        **found,
         **{str(s): {"$ref": f"#/components/responses/E{s}"} for s in sorted({*statuses, *always})},
     }
 
@@ -203,7 +189,7 @@ def _post(limits: Limits) -> Schema:
         "summary": "Decide items, together with the network.",
         "operationId": "decide",
         "description": (
-            "Scores or views of one item or many. Sending an item again is harmless: it keeps its first score. "
+            "Scores or views of one item or many. Sending an item again is harmless, unless its score is another. "
             f"At most {limits.items} items, {limits.bytes} bytes ({limits.of(JSON)} in JSON), {limits.pixels} pixels. "
             "The items of an NPY body are named by one of id, ids and first, a picture by id. "
         ),
@@ -222,9 +208,9 @@ def _post(limits: Limits) -> Schema:
         "responses": _and_refusals(
             {
                 "200": _answer("The result, or one per item.", {"anyOf": [_ref("ItemResult"), _ref("ItemResults")]}),
-                "202": _answer("Accepted; the network decides.", _object({"accepted": {"type": "integer"}})),
+                "202": _answer("Accepted; the network decides.", _ref("Accepted")),
             },
-            400, 408, 413, 415, 422, 503,
+            400, 408, 409, 413, 415, 422, 503,
         ),
     }  # fmt: skip
 
@@ -240,7 +226,7 @@ def _get_item() -> Schema:
         "responses": _and_refusals(
             {
                 "200": _answer("Its result.", _ref("ItemResult")),
-                "202": _answer("Not decided yet.", _object({"id": _ref("Name"), "state": {"const": "pending"}})),
+                "202": _answer("Not decided yet.", _ref("Pending")),
             },
             404, 422,
         ),
@@ -260,12 +246,12 @@ def _get_recent() -> Schema:
 
 
 def _get_ready() -> Schema:
-    ready = _object({"ready": {"const": True}})
-    answers = {
-        "200": _answer("All neighbours are connected.", ready),
-        "503": _answer("Some are not.", _object({"ready": {"const": False}, "error": {"type": "string"}})),
+    text = "Whether all neighbours are connected."
+    found = {
+        "200": _answer("All neighbours are connected.", _ref("Readiness")),
+        "503": _answer("Some are not.", _ref("Readiness")),
     }
-    return {"summary": "Whether all neighbours are connected.", "responses": _and_refusals(answers, 422)}
+    return {"summary": text, "responses": _and_refusals(found, 422)}
 
 
 def _get_metrics() -> Schema:

@@ -1,0 +1,1 @@
+"""An agent's HTTP port: the application, its limits, and the server, which the dashboard shares."""

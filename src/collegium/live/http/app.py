@@ -1,0 +1,344 @@
+"""An agent's HTTP application: items in, decisions out, status and metrics.
+
+    POST /v1/items        one item or many, with scores or views; answered when the network has decided
+    GET  /v1/items/{id}   a result that is still remembered
+    GET  /v1/recent       the items that came last, round by round, decided or not
+    GET  /v1/status       the agent and its neighbours
+    GET  /healthz         the process runs              GET /readyz        all its neighbours are connected
+    GET  /metrics         for Prometheus                GET /openapi.json  all this, for machines
+
+Every refusal is {"error": "a sentence"}. Nothing in a request is ever used as a path to a file. It is plain ASGI: a
+request costs one task, one timer and no layers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from collegium.errors import CollegiumError, LiveError
+from collegium.live.agent import Agent
+from collegium.live.answers import Accepted, Busy, Conflict, Error, ItemResult, ItemResults, Pending, Readiness
+from collegium.live.http import openapi
+from collegium.live.http.items import Batch, Doubles, check_kind, options_of, parse, parse_name, switch
+from collegium.live.http.limits import JPEG, JSON, PNG, Admission, ClientGone, Receive, Refusal, ServiceSettings
+from collegium.live.http.metrics import Metrics
+from collegium.live.http.server import Server, is_loopback, listen
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+_logger = logging.getLogger("collegium.live")
+_LARGE = 1 << 18  # bodies from here on are decoded by the worker, so that the port stays responsive
+_ITEM = "/v1/items/{id}"
+_SETTINGS = ServiceSettings()
+_T = TypeVar("_T")
+
+
+def _plain_value(value: Any) -> Any:
+    """Labels may be NumPy's own numbers and texts."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain_value).encode
+
+
+class Answer(NamedTuple):
+    """A response: a body, or a struct to be sent as JSON."""
+
+    content: Any
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    kind: str = JSON
+
+
+class Request(NamedTuple):
+    """A request, as far as it has arrived."""
+
+    path: str
+    query: bytes
+    headers: dict[bytes, bytes]
+    receive: Receive
+
+
+def agent_server(
+    agent: Agent,
+    settings: ServiceSettings = _SETTINGS,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    client_ca: Path | None = None,
+    started: Callable[[], object] = lambda: None,
+) -> Server:
+    """An agent's port, taken; open to other machines only with a token or certificates of clients."""
+    if client_ca is not None and certificate is None:
+        raise LiveError("client certificates need HTTPS: give the port a certificate and a key of its own")
+    bound = listen(host, port, to_others=settings.token_sha256 is not None or client_ca is not None)
+    if certificate is None and not is_loopback(bound.getsockname()[0]):
+        _logger.warning("the token travels unencrypted to %s: give the port a certificate", host)
+    return Server(
+        App(agent, settings),
+        bound,
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+        connections=4 * settings.requests,
+        grace_seconds=settings.grace_seconds,
+        started=started,
+    )
+
+
+class App:
+    """The web application of one agent."""
+
+    def __init__(self, agent: Agent, settings: ServiceSettings = _SETTINGS) -> None:
+        self.agent, self.settings = agent, settings
+        self.routes: dict[str, tuple[str, Callable[[Request], Awaitable[Answer]]]] = {
+            "/v1/items": ("POST", self.post_items),
+            _ITEM: ("GET", self.get_item),
+            "/v1/recent": ("GET", self.get_recent),
+            "/v1/status": ("GET", self.get_status),
+            "/healthz": ("GET", self.get_health),
+            "/readyz": ("GET", self.get_readiness),
+            "/metrics": ("GET", self.get_metrics),
+            "/openapi.json": ("GET", self.get_openapi),
+        }
+        self._admission = Admission(settings)
+        self._responses: Counter[tuple[str, int]] = Counter()
+        """Responses by path and status, for /metrics."""
+        self._metrics = Metrics(agent, self._responses)
+        # A request with more items than can ever be pending would be told to retry for ever.
+        self._limits = replace(settings.limits, items=min(settings.limits.items, agent.status().items.most))
+        self._worker: ThreadPoolExecutor | None = None
+        self._queued = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._decided: deque[asyncio.Timeout] = deque()
+        self._is_waking = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        path: str = scope["path"]
+        endpoint = path if path in self.routes else _ITEM if path.startswith("/v1/items/") else "other"
+        request = Request(path, scope["query_string"], dict(scope["headers"]), receive)
+        try:
+            answer = await self._answer(endpoint, scope["method"], request)
+            body = answer.content if isinstance(answer.content, bytes) else _encode(answer.content)
+        except ClientGone:
+            _logger.debug("a client went away before its request was complete")
+            return
+        except Exception:
+            _logger.exception("%s %s failed", scope["method"], path)
+            answer = Answer(b'{"error":"internal error of the agent; its log has the details"}', 500)
+            body = answer.content
+        self._responses[endpoint, answer.status] += 1
+        kind, length = answer.kind.encode(), str(len(body)).encode()
+        headers = [(b"content-type", kind), (b"content-length", length), *answer.headers]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """The worker lives as long as the port is open."""
+        self._loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, f"{self.agent.name}-model") as self._worker:
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, endpoint: str, method: str, request: Request) -> Answer:
+        is_counted = endpoint != "/healthz"  # an agent with too much to do is alive
+        try:
+            if is_counted:
+                self._admission.check(request.headers)
+            if endpoint not in self.routes:
+                raise Refusal(404, "Not Found; /openapi.json lists what there is")
+            allowed, handle = self.routes[endpoint]
+            if method != allowed and (method, allowed) != ("HEAD", "GET"):
+                return _not_allowed(method, allowed)
+            self._admission.requests += is_counted
+            try:
+                return await handle(request)
+            finally:
+                self._admission.requests -= is_counted
+        except Refusal as refusal:
+            return _refused(refusal)
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def post_items(self, request: Request) -> Answer:
+        kind = check_kind(request.headers.get(b"content-type", b"").decode("latin-1"))
+        if request.headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Refusal(415, "send the body as it is, without a Content-Encoding")
+        pieces: list[bytes] = []
+        hint = "send fewer items at a time, or NPY for JSON"
+        try:
+            await self._admission.read(request.receive, request.headers, pieces, self._limits.of(kind), hint)
+            batch, scores = await self._items(kind, request.query, pieces)
+        finally:
+            self._admission.release(pieces)
+        decided = self._submit(batch, scores)
+        if not batch.wait:
+            return Answer(Accepted(len(batch.names)), 202)
+        if not decided.done():
+            await self._decision(decided, request.receive)
+        try:
+            results = decided.result()
+        except LiveError as problem:
+            raise Refusal(503, str(problem)) from None
+        return Answer(results[0] if batch.alone else ItemResults(results))
+
+    async def _items(self, kind: str, query: bytes, pieces: list[bytes]) -> tuple[Batch, Doubles]:
+        """The items and their scores; whatever may take long is done by the worker, one request after the other."""
+        classes = len(self.agent.classes)
+
+        def parsed() -> Batch:
+            return parse(kind, query, b"".join(pieces), self._limits, classes)
+
+        def scored(batch: Batch) -> tuple[Batch, Doubles]:
+            return batch, self._score(batch) if batch.scores is None else batch.scores
+
+        if kind in (PNG, JPEG) or sum(map(len, pieces)) > _LARGE:
+            return await self._in_worker(lambda: scored(parsed()))
+        batch = parsed()
+        return (batch, batch.scores) if batch.scores is not None else await self._in_worker(lambda: scored(batch))
+
+    async def _in_worker(self, work: Callable[[], _T]) -> _T:
+        if self._queued >= self.settings.queue or self._worker is None:
+            raise Refusal(429, f"{self._queued} requests wait for the model of {self.agent.name} already: retry")
+        self._queued += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        finally:
+            self._queued -= 1
+
+    def _score(self, batch: Batch) -> Doubles:
+        assert batch.views is not None
+        try:
+            scores = np.asarray(self.agent.score(batch.views), np.float64)
+        except CollegiumError as problem:
+            raise Refusal(422, str(problem)) from None
+        except (ValueError, TypeError) as problem:
+            reason = (str(problem).splitlines() or ["no reason given"])[0][:300]
+            raise Refusal(422, f"the model of {self.agent.name} refuses views of this shape: {reason}") from None
+        classes = len(self.agent.classes)
+        shape = (len(batch.names),) if classes <= 2 else (len(batch.names), classes)
+        if scores.shape != shape or not bool(np.isfinite(scores).all()):
+            wanted = "one finite number" if classes <= 2 else f"{classes} finite numbers"
+            raise Refusal(422, f"the model of {self.agent.name} does not give {wanted} for each of these views")
+        return scores
+
+    def _submit(self, batch: Batch, scores: Doubles) -> Future[list[ItemResult]]:
+        try:
+            return self.agent.submit(batch.names, scores, batch.trace)
+        except Busy as problem:
+            raise Refusal(429, str(problem), problem.retry_after) from None
+        except Conflict as problem:
+            raise Refusal(409, str(problem)) from None
+        except LiveError as problem:
+            raise Refusal(503, str(problem)) from None
+        except CollegiumError as problem:
+            raise Refusal(422, str(problem)) from None
+
+    async def _decision(self, decided: Future[list[ItemResult]], receive: Receive) -> None:
+        """Until the network has decided; no longer than allowed, and not for a client that is gone.
+
+        The request's own task waits for the client to leave, and is interrupted by the decision or the time.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.answer_seconds) as limit:
+                decided.add_done_callback(partial(self._interrupt, limit))
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                raise ClientGone
+        if not decided.done():
+            seconds = self.settings.answer_seconds
+            raise Refusal(503, f"not decided within {seconds:g} s; GET /v1/items/… has the result later")
+
+    def _interrupt(self, limit: asyncio.Timeout, _: object) -> None:
+        """End a wait; called by any thread. The loop is woken once for all that were decided together."""
+        self._decided.append(limit)
+        if not self._is_waking:
+            self._is_waking = True
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the port is closed by now, and no request waits
+                self._loop.call_soon_threadsafe(self._interrupt_all)
+
+    def _interrupt_all(self) -> None:
+        self._is_waking = False  # first: what is appended from here on wakes the loop again
+        while self._decided:
+            with suppress(RuntimeError):  # it has ended: the client is gone, or the time was up
+                self._decided.popleft().reschedule(0.0)
+
+    async def get_item(self, request: Request) -> Answer:
+        trace = switch(options_of(request.query, ("trace",)), "trace", False)
+        name = parse_name(request.path.removeprefix("/v1/items/"))
+        result = self.agent.result(name, trace)
+        if result is None and self.agent.is_pending(name):
+            return Answer(Pending(name), 202)
+        result = result or self.agent.result(name, trace)  # it may have been decided between the two calls
+        if result is None:
+            raise Refusal(
+                404, f"{self.agent.name} knows no item {name!r:.220}: it was never submitted here, or is forgotten"
+            )
+        return Answer(result)
+
+    # ── what the agent says of itself ─────────────────────────────────────────────────────────────────────────────
+
+    async def get_recent(self, request: Request) -> Answer:
+        given = options_of(request.query, ("items",)).get("items", "8")
+        if not (given.isascii() and given.isdecimal() and len(given) <= 4 and 1 <= int(given) <= openapi.MOST_RECENT):
+            raise Refusal(422, f"items must be a number from 1 to {openapi.MOST_RECENT}, got {given[:40]!r}")
+        return Answer(self.agent.recent(int(given)))
+
+    async def get_status(self, request: Request) -> Answer:
+        options_of(request.query, ())
+        return Answer(self.agent.status())
+
+    async def get_health(self, _: Request) -> Answer:
+        return Answer(b'{"alive":true}')
+
+    async def get_readiness(self, _: Request) -> Answer:
+        reason = self.agent.why_not_ready()
+        if reason is None:
+            return Answer(Readiness(True))
+        return Answer(Readiness(False, f"{self.agent.name} is not ready: {reason}"), 503)
+
+    async def get_metrics(self, _: Request) -> Answer:
+        return Answer(self._metrics.text(), kind=self._metrics.content_type)
+
+    async def get_openapi(self, _: Request) -> Answer:
+        is_secured = self.settings.token_sha256 is not None
+        return Answer(openapi.document(self.agent.name, self._limits, len(self.agent.classes), is_secured))
+
+
+def _refused(refusal: Refusal) -> Answer:
+    headers: list[tuple[bytes, bytes]] = []
+    if refusal.retry_after is not None:  # whole seconds, as HTTP wants them; the body has the exact time
+        headers.append((b"retry-after", str(max(1, math.ceil(refusal.retry_after))).encode()))
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.status in (401, 408, 413):
+        headers.append((b"connection", b"close"))
+    after = None if refusal.retry_after is None else round(refusal.retry_after, 3)
+    return Answer(Error(str(refusal), after), refusal.status, tuple(headers))
+
+
+def _not_allowed(method: str, allowed: str) -> Answer:
+    possible = "GET, HEAD" if allowed == "GET" else allowed
+    sentence = f"{method[:20]} is not possible here; possible: {possible}"
+    return Answer(Error(sentence), 405, ((b"allow", possible.encode()),))
