@@ -358,8 +358,9 @@ def test_a_head_that_is_too_long():
         assert ask("GET", "/healthz", X="y" * 60_000)[0] == 200
 
 
-def test_a_body_that_does_not_end():
-    with one(ServiceSettings(body_seconds=0.3)) as (_, ask):
+def test_a_body_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(CarefulProtocol, "body_seconds", 0.3)
+    with one() as (_, ask):
         head = b"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         assert ask.raw(head).startswith(b"HTTP/1.1 408 ")
 
