@@ -15,6 +15,7 @@ import pytest
 from collegium import policy, topology
 from collegium.live import launcher
 from collegium.live.folder import NetworkSettings, create
+from statuses import items, neighbour, report
 
 
 @pytest.mark.live
@@ -37,6 +38,22 @@ def test_a_network_from_init_to_down(cli, tmp_path):
     finally:
         launcher.down(net)
     assert cli("live", "down", net).out == "none was running\n"
+
+
+def test_a_status_names_what_is_wrong(cli, tmp_path, monkeypatch):
+    create(tmp_path / "net", policy.uniform(topology.ring(2)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    flood = neighbour(1, "late", "too many items", over_budget=70)
+    busy = report(0, flood, overloaded_s=2.5, items=items(pending=3, waiting=40, done=500, incomplete=12))
+    found = zip(launcher.members(tmp_path / "net"), (busy, report(1, neighbour(0, "up"))), strict=True)
+    monkeypatch.setattr(launcher, "statuses", lambda folder: found)
+    shown = cli("live", "status", tmp_path / "net").out.splitlines()
+    assert next(line for line in shown if "agent-0" in line).split() == [
+        "agent-0", "ready", "1", "late", "43", "500", "12", "1", "2.5", "0.0",
+    ]  # fmt: skip
+    assert "agent-0: agent-1 late: too many items" in shown
+    assert "agent-0: agent-1 was over its budget 70 times" in shown
+    assert "agent-0: overloaded for 2.5 s: items waited or were refused" in shown
+    assert not [line for line in shown if line.startswith("agent-1: agent-0")]
 
 
 @pytest.mark.live

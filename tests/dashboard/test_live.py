@@ -11,40 +11,19 @@ import pytest
 
 from collegium import policy, topology
 from collegium.dashboard.live import Live
-from collegium.live.answers import (
-    ByteCounts,
-    Histogram,
-    ItemCounts,
-    NeighbourStatus,
-    Quantiles,
-    RecentItem,
-    Status,
-)
+from collegium.errors import InputFileError
+from collegium.live.answers import RecentItem
 from collegium.live.client import Client
 from collegium.live.folder import NetworkSettings, create
-from collegium.live.launcher import Member
+from collegium.live.launcher import Member, members
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
 from dashboards import running, until
 from live_processes import ask_all, statistics, status
 from live_processes import running as network_of
+from statuses import neighbour, report
 
 RING = policy.uniform(topology.ring(4))
-
-
-def neighbour(number, state, reason="", rejected=0):
-    return NeighbourStatus(f"agent-{number}", number, "both", state, reason, None, 250.0, 0, rejected, 0)
-
-
-def report(name, *neighbours, rounds=0):
-    """An agent's status."""
-    return Status(
-        name=name, number=int(name[-1]), network="c0ffee", ready=True, not_ready_reason=None, rule="degroot", rounds=20,
-        agents=[f"agent-{k}" for k in range(4)], classes=[-1, 1], neighbours=list(neighbours),
-        refused_peers={"a peer was refused": 1}, items=ItemCounts(1, 0, 100, 3, 0, 0, 0, 0, 0, 0), rounds_done=rounds,
-        re_requested=0, overloaded_s=0.0, bytes=ByteCounts(10 * rounds, 7), latency_ms=Quantiles(1.0, 2.5),
-        latency=Histogram([], [0], 0.0), up_s=1.0,
-    )  # fmt: skip
 
 
 def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
@@ -53,13 +32,11 @@ def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
     feed = Live(tmp_path / "net")
     try:
         assert {one.state for one in feed.snapshot().health} == {"not polled yet"}
-        feed._record(
-            0, report("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5)), [], 10.0
-        )
-        feed._record(2, report("agent-2", neighbour(1, "up"), neighbour(3, "down", "has left")), [], 10.0)
+        feed._record(0, report(0, neighbour(1, "late"), neighbour(3, "refused", "another network", 5)), [], 10.0)
+        feed._record(2, report(2, neighbour(1, "up"), neighbour(3, "down", "has left")), [], 10.0)
         feed._record(
             0,
-            report("agent-0", neighbour(1, "late"), neighbour(3, "refused", "another network", 5), rounds=100),
+            report(0, neighbour(1, "late"), neighbour(3, "refused", "another network", 5), rounds=100),
             [],
             12.0,
         )
@@ -68,7 +45,7 @@ def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
         assert health[3].why == "agent-0: another network"
         assert (health[0].rejected, health[0].rounds_per_second, health[0].bytes_per_second) == (5, 50.0, 500.0)
         assert feed.snapshot().notes == ["a peer was refused"]
-        feed._record(0, report("agent-0", rounds=3), [], 13.0)  # started again: no rate yet
+        feed._record(0, report(0, rounds=3), [], 13.0)  # started again: no rate yet
         assert feed.snapshot().health[0].rounds_per_second is None
     finally:
         feed.close()
@@ -85,7 +62,7 @@ def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
         ids = [f"{1:016x}", f"{4:016x}", "0f60" + "7" * 12]
         for k in range(4):
             recent = [RecentItem(id, 0, False, "given", 0.5, 0.5, [0.5], [], None, None, [], 1.0) for id in ids]
-            feed._record(k, report(f"agent-{k}"), recent, 10.0)
+            feed._record(k, report(k), recent, 10.0)
         world, i = feed.world(ids[2])
         truth = feed.views.dataset.y
         assert dict(zip(world.names, world.y, strict=True)) == {1: truth[1], 4: truth[4], int(ids[2], 16): 0}
@@ -93,6 +70,15 @@ def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
         assert {item.name for item in feed.snapshot().items} == {"1", "4", "item 0f6077…"}
     finally:
         feed.close()
+
+
+def test_a_network_of_more_classes_is_refused(tmp_path, monkeypatch):
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
+    network = members(tmp_path / "net")
+    network[0].file.model.classes.append(7)
+    monkeypatch.setattr("collegium.dashboard.live.members", lambda folder: network)
+    with pytest.raises(InputFileError, match="more than two classes"):
+        Live(tmp_path / "net")
 
 
 class _Refuses(BaseHTTPRequestHandler):

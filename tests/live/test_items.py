@@ -223,6 +223,55 @@ def test_every_mistake_is_a_sentence_with_a_status(kind, query, body, status, wo
     assert problem.status == status
 
 
+SCORES = [[1.0, 2.0, 3.0], [-1.5, 0.0, 1e300]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "body"),
+    [
+        (JSON, b"", b'{"ids": [5, 6], "scores": [[1, 2, 3], [-1.5, 0, 1e300]]}'),
+        (JSON, b"", b'{"items": [{"id": 5, "score": [1, 2, 3]}, {"id": 6, "score": [-1.5, 0, 1e300]}]}'),
+        (NPY, b"first=5&scores=1", npy(SCORES)),
+        (NPY, b"ids=5,6&scores=1", npy(np.asfortranarray(SCORES))),
+    ],
+)
+def test_a_score_has_one_number_for_each_class(kind, query, body):
+    batch = parse(kind, query, body, LIMITS, classes=3)
+    assert batch.names == [5, 6]
+    np.testing.assert_array_equal(batch.scores, SCORES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "body"),
+    [(JSON, b"", b'{"id": 5, "score": [1, 2, 3]}'), (NPY, b"id=5&scores=1", npy([1.0, 2.0, 3.0]))],
+)
+def test_also_that_of_one_item(kind, query, body):
+    batch = parse(kind, query, body, LIMITS, classes=3)
+    assert (batch.names, batch.alone) == ([5], True)
+    np.testing.assert_array_equal(batch.scores, [[1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "body"),
+    [
+        (JSON, b"", b'{"id": 5, "score": 1}'),
+        (JSON, b"", b'{"id": 5, "score": [1, 2]}'),
+        (JSON, b"", b'{"id": 5, "score": [1, 2, 3, 4]}'),
+        (JSON, b"", b'{"ids": [5, 6], "scores": [1, 2]}'),
+        (JSON, b"", b'{"items": [{"id": 5, "score": [1, 2, "3"]}]}'),
+        (NPY, b"first=5&scores=1", npy([1.0, 2.0])),
+        (NPY, b"id=5&scores=1", npy([1.0])),
+        (NPY, b"id=5&scores=1", npy(1.0)),
+        (NPY, b"first=5&scores=1", npy(np.zeros((2, 4)))),
+        (NPY, b"first=5&scores=1", npy(np.zeros((2, 3, 1)))),
+    ],
+)
+def test_and_no_other_count(kind, query, body):
+    with pytest.raises(Refusal, match="in a network of 3 classes a score is a list of 3 numbers") as problem:
+        parse(kind, query, body, LIMITS, classes=3)
+    assert problem.value.status == 422
+
+
 def test_what_is_quoted_cannot_steer_a_terminal():
     problem = refusal(NPY, b"id=1", npy_header("{'descr': '|u\x1b', 'fortran_order': False, 'shape': (1,), }", b"\0"))
     assert str(problem).isprintable()

@@ -1,5 +1,6 @@
 """An agent's port, asked over real sockets: every answer, every refusal, and clients that do not behave."""
 
+import asyncio
 import contextlib
 import hashlib
 import http.client
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,14 +25,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from children import interruptible
 from collegium import policy, topology
-from collegium.errors import LiveError
+from collegium.errors import LiveError, ScoreError
 from collegium.live import keys
-from collegium.live.client import Client
 from collegium.live.engine import Limits as AgentLimits
+from collegium.live.answers import Busy, Conflict, Evidence, ItemResult, Status
+from collegium.live.client import Client
 from collegium.live.http.app import App, agent_server
 from collegium.live.http.limits import JSON, NPY, PNG, Limits, ServiceSettings
-from collegium.live.http.protocol import CarefulProtocol
+from collegium.live.http.openapi import collegium_version
+from collegium.live.http.protocol import CarefulProtocol, _Joined
+from collegium.live.peers import Deadlines
 from live_networks import in_memory, served
+from statuses import items, neighbour, report
 
 pytestmark = pytest.mark.live
 
@@ -173,6 +178,49 @@ def test_any_name_can_be_asked_for(name):
         assert str(outcome["id"]) == name
 
 
+def submitted(agent, monkeypatch):
+    """Scores as they reach the agent, which answers the first class."""
+    seen = []
+
+    def submit(names, scores, trace=False):
+        seen.append(scores)
+        made = Future()
+        none = Evidence(1, 1, [])
+        rows = scores.tolist()
+        made.set_result(
+            [ItemResult(n, "a", s, s, True, none, 3, "given", [], [], 0.5) for n, s in zip(names, rows, strict=True)]
+        )
+        return made
+
+    monkeypatch.setattr(agent, "submit", submit)
+    return seen
+
+
+def test_scores_and_models_of_several_classes(monkeypatch):
+    def three(views):
+        return np.stack([views.sum(axis=1), views[:, 0], -views[:, 0]], axis=1)
+
+    with one(classes=("a", "b", "c"), score=three) as (agents, ask):
+        seen = submitted(agents[0], monkeypatch)
+        assert ask.post({"id": 1, "score": [1, 2, 3]})[1]["statistic"] == [1.0, 2.0, 3.0]
+        assert ask.post({"ids": [2, 3], "views": [[1, 2], [3, 4]]})[0] == 200
+        assert [scores.tolist() for scores in seen] == [[[1, 2, 3]], [[3, 1, -1], [7, 3, -3]]]
+        status, content = ask.post({"id": 4, "score": 1})
+        assert "a list of 3 numbers" in content["error"]
+        assert status == 422
+        with Client(ask.url) as client:
+            assert client.decide([5, 6], scores=[[1, 2, 3], [4, 5, 6]])[1].score == [4.0, 5.0, 6.0]
+        document = ask.json("GET", "/openapi.json")[1]
+        assert document["components"]["schemas"]["Scored"]["properties"]["score"]["maxItems"] == 3
+
+
+def test_a_model_of_two_classes_does_not_do_for_three():
+    with one(classes=("a", "b", "c"), score=mean) as (_, ask):
+        status, content = ask.post({"id": 1, "view": [1]})
+        assert "does not give 3 finite numbers for each" in content["error"]
+        assert status == 422
+
+
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -202,6 +250,30 @@ def test_every_refusal_is_one_sentence(method, path, body, kind, status, words):
         assert words in content["error"]
         assert answered == status
         assert ask.json("GET", "/healthz") == (200, {"alive": True})
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "after"),
+    [
+        (Conflict("item 7 was submitted before with score 1, now with 2"), 409, None),
+        (Busy(0.25), 429, 0.25),
+        (ScoreError("no such score"), 422, None),
+        (LiveError("it is stopping"), 503, None),
+    ],
+)
+def test_what_the_agent_refuses_has_a_status_of_its_own(problem, status, after, monkeypatch):
+    def submit(names, scores, trace=False):
+        raise problem
+
+    with one() as (agents, ask):
+        monkeypatch.setattr(agents[0], "submit", submit)
+        answered, body, headers = ask("POST", "/v1/items", b'{"id": 7, "score": 2}', JSON)
+        content = json.loads(body)
+        assert content["error"] == str(problem)
+        assert (answered, content.get("retry_after")) == (status, after)
+        assert headers["Retry-After"] == (None if after is None else "1")
+        with Client(ask.url, timeout=0.2) as client, pytest.raises(LiveError, match=f"answered {status}: {problem}"):
+            client.decide([7], scores=[2.0])
 
 
 def test_a_compressed_body_is_refused():
@@ -272,16 +344,17 @@ def test_more_items_than_the_agent_can_ever_hold_are_too_many():
 
 
 def refused_for_now(answer):
+    """The sentence; the pause is less than half of what an agent waits for a view."""
     status, body, headers = answer
     assert status == 429
     assert int(headers["Retry-After"]) >= 1
     content = json.loads(body)
-    assert content["retry_after"] > 0
+    assert 0 < content["retry_after"] <= Deadlines().view / 2
     return content["error"]
 
 
 def test_a_busy_agent_says_when_to_come_again():
-    with one(over=PAIR, limits=AgentLimits(pending=2)) as (agents, ask):
+    with one(over=PAIR, limits=AgentLimits(pending=2), deadlines=Deadlines(20.0, 5.0)) as (agents, ask):
         ask.post({"ids": [1, 2], "scores": [1, 1], "wait": False})
         assert "as many items pending" in refused_for_now(ask("POST", "/v1/items", b'{"id": 3, "score": 1}', JSON))
         assert ask.json("GET", "/v1/items/3")[0] == 404
@@ -358,8 +431,9 @@ def test_a_head_that_is_too_long():
         assert ask("GET", "/healthz", X="y" * 60_000)[0] == 200
 
 
-def test_a_body_that_does_not_end():
-    with one(ServiceSettings(body_seconds=0.3)) as (_, ask):
+def test_a_body_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(CarefulProtocol, "body_seconds", 0.3)
+    with one() as (_, ask):
         head = b"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         assert ask.raw(head).startswith(b"HTTP/1.1 408 ")
 
@@ -384,6 +458,49 @@ def test_nobody_waits_for_a_client_that_is_gone():
         until(lambda: ask("GET", "/v1/status")[0] == 200)
         agents[1].submit([1], np.zeros(1)).result(30)
         until(lambda: ask("GET", "/v1/items/1")[0] == 200)
+
+
+def test_many_that_are_decided_together_are_all_answered():
+    with one(over=PAIR) as (agents, ask), ThreadPoolExecutor(40) as threads:
+        for turn in range(5):
+            names = [f"{turn}-{k}" for k in range(40)]
+            waiting = [threads.submit(ask.post, {"id": name, "score": 1}) for name in names]
+            until(lambda names=names: all(agents[0].is_pending(name) for name in names))
+            agents[1].submit(names, np.ones(40))
+            assert [one.result(30)[1]["id"] for one in waiting] == names
+
+
+class Recorder:
+    """A transport that only notes what it is told."""
+
+    def __init__(self):
+        self.calls = []
+
+    def is_closing(self):
+        return ("close", None) in self.calls
+
+    def write(self, data):
+        self.calls.append(("write", data))
+
+    def close(self):
+        self.calls.append(("close", None))
+
+
+def test_a_head_and_its_body_are_sent_together():
+    async def both(transport):
+        joined = _Joined(transport, asyncio.get_running_loop())
+        joined.write(b"head ")
+        joined.write(b"body")
+        assert transport.calls == []
+        await asyncio.sleep(0)
+        joined.write(b"last")
+        joined.close()
+        joined.write(b"too late")
+        await asyncio.sleep(0)
+
+    transport = Recorder()
+    asyncio.run(both(transport))
+    assert transport.calls == [("write", b"head body"), ("write", b"last"), ("close", None)]
 
 
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch):
@@ -592,6 +709,26 @@ def test_metrics():
         assert values["collegium_item_seconds_sum",] > 0
 
 
+def test_metrics_of_evidence_and_overload(monkeypatch):
+    trouble = report(
+        0, neighbour(1, "late", over_budget=70), overloaded_s=2.5,
+        items=items(waiting=40, incomplete=12, past_deadline=3, no_room=9),
+    )  # fmt: skip
+    with one() as (agents, ask):
+        monkeypatch.setattr(agents[0], "status", lambda: trouble)
+        text = ask("GET", "/metrics")[1].decode().splitlines()
+    for line in (
+        "collegium_items_incomplete_total 12.0",
+        "collegium_items_past_deadline_total 3.0",
+        "collegium_items_no_room_total 9.0",
+        "collegium_items_waiting 40.0",
+        "collegium_overloaded_seconds_total 2.5",
+        'collegium_over_budget_total{neighbour="agent-1"} 70.0',
+        f'collegium_version_info{{version="{collegium_version()}"}} 1.0',
+    ):
+        assert line in text
+
+
 def test_labels_of_metrics_do_not_grow_with_what_is_asked():
     with one() as (_, ask):
         for k in range(20):
@@ -609,6 +746,11 @@ def test_the_openapi_document_has_every_path():
         assert paths == {(path, method) for path, (method, _) in App(agents[0]).routes.items()}
         assert document["openapi"].startswith("3.1")
         assert document["security"] == [{"token": []}]
+        schemas = document["components"]["schemas"]
+        assert set(schemas["Status"]["properties"]) == set(Status.__struct_fields__)
+        told = schemas["ItemResult"]["properties"]
+        assert told["settled"]["description"].startswith("Whether every view that can be is in the statistic, no")
+        assert told["evidence"] == {"$ref": "#/components/schemas/Evidence"}
 
 
 SCHEMATHESIS = shutil.which("st", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))

@@ -186,7 +186,7 @@ def _print_statuses(found: "list[tuple[Member, Status | str]]") -> None:
         )  # fmt: skip
         notes += [f"{name}: {n.name} {n.state}: {n.reason}" for n in one.neighbours if n.reason]
         notes += [
-            f"{name}: {n.over_budget} frames of {n.name} beyond its budget" for n in one.neighbours if n.over_budget
+            f"{name}: {n.name} was over its budget {n.over_budget} times" for n in one.neighbours if n.over_budget
         ]
         notes += [f"{name}: {reason} ({times}×)" for reason, times in one.refused_peers.items()]
         if one.overloaded_s:

@@ -8,7 +8,7 @@
     GET  /metrics         for Prometheus                GET /openapi.json  all this, for machines
 
 Every refusal is {"error": "a sentence"}. Nothing in a request is ever used as a path to a file. It is plain ASGI: a
-request costs one task, one timer and no layers.
+request costs one task, one timer and no layers. It is served by `Server`, whose protocol can wake a request.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from collegium.live.http import openapi
 from collegium.live.http.items import Batch, Doubles, check_kind, options_of, parse, parse_name, switch
 from collegium.live.http.limits import JPEG, JSON, PNG, Admission, ClientGone, Receive, Refusal, ServiceSettings
 from collegium.live.http.metrics import Metrics
+from collegium.live.http.protocol import WAKE
 from collegium.live.http.server import Server, is_loopback, listen
 
 Scope = dict[str, Any]
@@ -70,6 +71,8 @@ class Request(NamedTuple):
     query: bytes
     headers: dict[bytes, bytes]
     receive: Receive
+    wake: Callable[[], None]
+    """Makes `receive` return."""
 
 
 def agent_server(
@@ -125,7 +128,7 @@ class App:
         self._worker: ThreadPoolExecutor | None = None
         self._queued = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._decided: deque[asyncio.Timeout] = deque()
+        self._decided: deque[Callable[[], None]] = deque()
         self._is_waking = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,7 +137,7 @@ class App:
             return
         path: str = scope["path"]
         endpoint = path if path in self.routes else _ITEM if path.startswith("/v1/items/") else "other"
-        request = Request(path, scope["query_string"], dict(scope["headers"]), receive)
+        request = Request(path, scope["query_string"], dict(scope["headers"]), receive, scope["extensions"][WAKE])
         try:
             answer = await self._answer(endpoint, scope["method"], request)
             body = answer.content if isinstance(answer.content, bytes) else _encode(answer.content)
@@ -195,7 +198,7 @@ class App:
         if not batch.wait:
             return Answer(Accepted(len(batch.names)), 202)
         if not decided.done():
-            await self._decision(decided, request.receive)
+            await self._decision(decided, request)
         try:
             results = decided.result()
         except LiveError as problem:
@@ -204,18 +207,11 @@ class App:
 
     async def _items(self, kind: str, query: bytes, pieces: list[bytes]) -> tuple[Batch, Doubles]:
         """The items and their scores; whatever may take long is done by the worker, one request after the other."""
-        classes = len(self.agent.classes)
-
-        def parsed() -> Batch:
-            return parse(kind, query, b"".join(pieces), self._limits, classes)
-
-        def scored(batch: Batch) -> tuple[Batch, Doubles]:
-            return batch, self._score(batch) if batch.scores is None else batch.scores
-
-        if kind in (PNG, JPEG) or sum(map(len, pieces)) > _LARGE:
-            return await self._in_worker(lambda: scored(parsed()))
-        batch = parsed()
-        return (batch, batch.scores) if batch.scores is not None else await self._in_worker(lambda: scored(batch))
+        classes, body = len(self.agent.classes), b"".join(pieces)
+        if kind in (PNG, JPEG) or len(body) > _LARGE:
+            return await self._in_worker(lambda: self._scored(parse(kind, query, body, self._limits, classes)))
+        batch = parse(kind, query, body, self._limits, classes)
+        return (batch, batch.scores) if batch.scores is not None else await self._in_worker(lambda: self._scored(batch))
 
     async def _in_worker(self, work: Callable[[], _T]) -> _T:
         if self._queued >= self.settings.queue or self._worker is None:
@@ -226,7 +222,9 @@ class App:
         finally:
             self._queued -= 1
 
-    def _score(self, batch: Batch) -> Doubles:
+    def _scored(self, batch: Batch) -> tuple[Batch, Doubles]:
+        if batch.scores is not None:
+            return batch, batch.scores
         assert batch.views is not None
         try:
             scores = np.asarray(self.agent.score(batch.views), np.float64)
@@ -240,7 +238,7 @@ class App:
         if scores.shape != shape or not bool(np.isfinite(scores).all()):
             wanted = "one finite number" if classes <= 2 else f"{classes} finite numbers"
             raise Refusal(422, f"the model of {self.agent.name} does not give {wanted} for each of these views")
-        return scores
+        return batch, scores
 
     def _submit(self, batch: Batch, scores: Doubles) -> Future[list[ItemResult]]:
         try:
@@ -254,35 +252,34 @@ class App:
         except CollegiumError as problem:
             raise Refusal(422, str(problem)) from None
 
-    async def _decision(self, decided: Future[list[ItemResult]], receive: Receive) -> None:
-        """Until the network has decided; no longer than allowed, and not for a client that is gone.
+    async def _decision(self, decided: Future[list[ItemResult]], request: Request) -> None:
+        """Until the network has decided; no longer than allowed, and not for a client that is gone."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.settings.answer_seconds, request.wake)
+        decided.add_done_callback(partial(self._wake, request.wake))
+        try:
+            while not decided.done():
+                if (await request.receive())["type"] == "http.disconnect":
+                    raise ClientGone
+                if loop.time() > timer.when() - 0.001:  # timers may be a little early
+                    seconds = self.settings.answer_seconds
+                    raise Refusal(503, f"not decided within {seconds:g} s; GET /v1/items/… has the result later")
+        finally:
+            timer.cancel()
 
-        The request's own task waits for the client to leave, and is interrupted by the decision or the time.
-        """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.settings.answer_seconds) as limit:
-                decided.add_done_callback(partial(self._interrupt, limit))
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                raise ClientGone
-        if not decided.done():
-            seconds = self.settings.answer_seconds
-            raise Refusal(503, f"not decided within {seconds:g} s; GET /v1/items/… has the result later")
-
-    def _interrupt(self, limit: asyncio.Timeout, _: object) -> None:
-        """End a wait; called by any thread. The loop is woken once for all that were decided together."""
-        self._decided.append(limit)
+    def _wake(self, request: Callable[[], None], _: object) -> None:
+        """Called by any thread; the loop is woken once for all requests that were decided together."""
+        self._decided.append(request)
         if not self._is_waking:
             self._is_waking = True
             assert self._loop is not None
             with suppress(RuntimeError):  # the port is closed by now, and no request waits
-                self._loop.call_soon_threadsafe(self._interrupt_all)
+                self._loop.call_soon_threadsafe(self._wake_all)
 
-    def _interrupt_all(self) -> None:
+    def _wake_all(self) -> None:
         self._is_waking = False  # first: what is appended from here on wakes the loop again
         while self._decided:
-            with suppress(RuntimeError):  # it has ended: the client is gone, or the time was up
-                self._decided.popleft().reschedule(0.0)
+            self._decided.popleft()()
 
     async def get_item(self, request: Request) -> Answer:
         trace = switch(options_of(request.query, ("trace",)), "trace", False)

@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections.abc import Collection, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
@@ -58,6 +58,7 @@ def parse(content_type: str, query: bytes, body: bytes, limits: Limits, classes:
     return _from_image(kind, query, body, limits)
 
 
+@lru_cache(8)
 def check_kind(content_type: str) -> str:
     """The kind of body a Content-Type names, if it is one of ours."""
     kind = content_type.partition(";")[0].strip().lower()

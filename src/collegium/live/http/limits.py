@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -64,8 +63,6 @@ class ServiceSettings:
     """Bytes of request bodies in progress."""
     queue: int = 8
     """Requests that wait for the model, or to be decoded."""
-    body_seconds: float = 30.0
-    """For a client to send its body."""
     answer_seconds: float = 120.0
     """For the network to decide; then the client is told to retry later."""
     grace_seconds: float = 15.0
@@ -105,23 +102,19 @@ class Admission:
         if promised.isdigit() and int(promised) > most:
             raise _too_large(most, hint)
         size, is_whole = 0, False
-        try:
-            async with asyncio.timeout(self._settings.body_seconds):
-                while not is_whole:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientGone
-                    piece = message.get("body", b"")
-                    is_whole = not message.get("more_body", False)
-                    size += len(piece)
-                    if size > most:
-                        raise _too_large(most, hint)
-                    if self._held + len(piece) > self._settings.held:
-                        raise Refusal(429, "as many bodies are read as can be held at once: retry")
-                    self._held += len(piece)
-                    pieces.append(piece)
-        except TimeoutError:
-            raise Refusal(408, f"the body did not arrive within {self._settings.body_seconds:g} s") from None
+        while not is_whole:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece = message.get("body", b"")
+            is_whole = not message.get("more_body", False)
+            size += len(piece)
+            if size > most:
+                raise _too_large(most, hint)
+            if self._held + len(piece) > self._settings.held:
+                raise Refusal(429, "as many bodies are read as can be held at once: retry")
+            self._held += len(piece)
+            pieces.append(piece)
 
     def release(self, pieces: list[bytes]) -> None:
         """A body that has been read is needed no longer."""

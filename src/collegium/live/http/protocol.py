@@ -7,6 +7,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+WAKE = "collegium.wake"
+
 
 class _Joined:
     """A transport that sends what is written within one step of the loop at once: a response's head with its body."""
@@ -35,10 +37,15 @@ class _Joined:
 
 
 class CarefulProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol with what it leaves open: how long a head may be, and how long a client may take."""
+    """Uvicorn's protocol with what it leaves open: how long a head may be, and how long a client may take.
+
+    An application that waits in `receive` for a client to leave can be made to look up by the extension WAKE of the
+    scope, which makes `receive` return; so a request that waits for something else as well needs no second task.
+    """
 
     head_bytes = 1 << 16
     head_seconds = 10.0
+    body_seconds = 30.0
     answer_seconds = 30.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -50,17 +57,17 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._end_head()
+        self._stop_clock()
         self._cancel_stalled()
 
     def data_received(self, data: bytes) -> None:
         was_within = self._is_within_head
         super().data_received(data)
-        if not self._is_within_head:
-            return
-        if self._slow is None:  # most heads come whole: only one that does not needs a timer
-            self._slow = self.loop.call_later(self.head_seconds, self._too_slow)
-        if was_within:  # nothing but head in this piece, and not its end
+        # Most requests come whole: only one that does not needs a timer.
+        if self._slow is None and (self._is_within_head or self._is_within_body):
+            seconds = self.head_seconds if self._is_within_head else self.body_seconds
+            self._slow = self.loop.call_later(seconds, self._too_slow)
+        if was_within and self._is_within_head:  # nothing but head in this piece, and not its end
             self._unparsed += len(data)
             if self._unparsed > self.head_bytes and not self.transport.is_closing():
                 self._refuse(431, b"the head of the request is too long")
@@ -81,8 +88,15 @@ class CarefulProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._end_head()
+        self._is_within_head, self._is_within_body = False, True
+        self._stop_clock()
         super().on_headers_complete()
+        self.scope["extensions"] = {WAKE: self.cycle.message_event.set}  # type: ignore[dict-item]
+
+    def on_message_complete(self) -> None:
+        self._is_within_body = False
+        self._stop_clock()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         is_last = not self.pipeline
@@ -118,10 +132,9 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def _begin_head(self, *, has_begun: bool) -> None:
         self._parsed = self._unparsed = 0
-        self._is_within_head, self._head_began = True, has_begun
+        self._is_within_head, self._is_within_body, self._head_began = True, False, has_begun
 
-    def _end_head(self) -> None:
-        self._is_within_head = False
+    def _stop_clock(self) -> None:
         if self._slow is not None:
             self._slow.cancel()
             self._slow = None
@@ -138,8 +151,11 @@ class CarefulProtocol(HttpToolsProtocol):
             raise ValueError  # the parser stops, and Uvicorn calls send_400_response
 
     def _too_slow(self) -> None:
-        if not self.transport.is_closing():
-            if self._head_began:
-                self._refuse(408, b"the head of the request did not arrive in time")
-            else:
-                self.transport.close()
+        if self.transport.is_closing():
+            return
+        if self._is_within_body and not self.pipeline and not self.cycle.response_started:
+            self._refuse(408, b"the body of the request did not arrive in time")
+        elif self._is_within_head and self._head_began:
+            self._refuse(408, b"the head of the request did not arrive in time")
+        else:
+            self.transport.close()
