@@ -29,7 +29,7 @@ from collegium.checks.base import expect
 from collegium.errors import CheckError, LiveError
 from collegium.live.engine import Effects, Engine, Limits
 from collegium.live.peers import Deadlines
-from collegium.live.table import ANNOUNCED, NO_VIEW, RUNNING, Rows
+from collegium.live.table import ANNOUNCED, RUNNING, Rows
 from collegium.live.transport.base import Peer, Place
 from collegium.live.waiters import Ticket
 from collegium.live.wire import Kind, decode, encode
@@ -140,9 +140,9 @@ class _Watched(Engine):
 
     on_decided: Callable[[_Watched, Rows, float], None]
 
-    def _finish(self, rows: Rows, now: float) -> None:
+    def _decided(self, rows: Rows, now: float) -> None:
         self.on_decided(self, rows, now)
-        super()._finish(rows, now)
+        super()._decided(rows, now)
 
 
 @dataclass
@@ -405,7 +405,7 @@ class History:
             expect(took <= DEADLINES.item + DEADLINES.least, f"{engine.name} took {took:.2f} s for item {item:x}")
             if self.is_honest:
                 inside = self._inside(table.trace[row, table.done[row]])
-                claimed = engine.sets.members[table.evidence[row]]
+                claimed = engine.progress.sets.members[table.evidence[row]]
                 expect(not claimed & ~inside, f"{engine.name} claims views {claimed:b} and has {inside:b}")
                 expect(claimed == inside, f"{engine.name} knows of views {claimed:b} and has {inside:b}")
 
@@ -419,8 +419,6 @@ class History:
         active = int(counts[ANNOUNCED] + counts[RUNNING])
         expect(active == table.active, f"{engine.name} counts {table.active} items in hand and has {active}")
         expect(active + table.room() == table.capacity, f"{engine.name} has lost rows")
-        mine = int(np.count_nonzero((states == RUNNING) & (table.view != NO_VIEW)))
-        expect(mine == engine.mine, f"{engine.name} counts {engine.mine} items as its own and has {mine}")
         expect(len(engine.backlog) <= engine.backlog.most, f"{engine.name} lets too many items wait")
 
     def _end(self) -> None:

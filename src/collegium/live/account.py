@@ -18,7 +18,7 @@ class Account:
     def __init__(self, now: float) -> None:
         self.begun = now
         self.done = self.from_zero = self.with_missing = self.incomplete = self.past_deadline = 0
-        self.refused = self.no_room = self.failed = self.rounds = self.asked = 0
+        self.refused = self.no_room = self.failed = self.asked = 0
         self.overload_seconds = 0.0
         self._overloaded_at: float | None = None
         self._overload_noted = 0.0

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from collegium.errors import LiveError
 from collegium.live import results
 from collegium.live.answers import ItemResult, Name, Recent, Status
-from collegium.live.engine import Effects, Engine, identities
+from collegium.live.engine import Effects, Engine
 from collegium.live.peer_diagnosis import Unreachable
+from collegium.live.submissions import identities
 from collegium.live.table import DECIDED, NO_VIEW, rerun
 from collegium.live.transport.base import Place, Transport
 from collegium.live.waiters import Ticket
@@ -126,7 +127,7 @@ class Agent:
         with self._lock:
             row = self._row(name)
             if row < 0:
-                return self._engine.backlog.score(int(identities([name])[0])) is not None
+                return int(identities([name])[0]) in self._engine.backlog
             return self._engine.table.state.item(row) != DECIDED
 
     def _row(self, name: Name) -> int:

@@ -16,50 +16,30 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
-from collegium._util.randomness import U64, item_ids, seed64
-from collegium.errors import LiveError, RuleError, ScoreError
-from collegium.live import recovery
+from collegium._util.randomness import U64, seed64
+from collegium._util.seat import Seat
+from collegium.errors import LiveError, RuleError
+from collegium.live import reading, recovery, submissions
 from collegium.live.account import Account
-from collegium.live.answers import Busy, Conflict, Name
-from collegium.live.evidence import Sets
-from collegium.live.item_states import ItemStates
-from collegium.live.naming import Handles, runs_of
+from collegium.live.answers import ItemResult, Name
+from collegium.live.naming import Handles
 from collegium.live.peers import Budget, Deadlines, Neighbour, State
 from collegium.live.results import results
-from collegium.live.table import (
-    ANNOUNCED,
-    DECIDED,
-    GIVEN,
-    LATE,
-    NO_VIEW,
-    PENDING,
-    RECEIVED,
-    RUNNING,
-    UNCHANGED,
-    Rows,
-    Table,
-    rerun,
-)
+from collegium.live.rounds import Progress
+from collegium.live.table import ANNOUNCED, GIVEN, NO_VIEW, PENDING, RUNNING, Doubles, Rounds, Rows, Table, rerun
 from collegium.live.transport.base import Place
 from collegium.live.waiters import Backlog, Ticket, Waiters
-from collegium.live.wire import MOST_ITEMS, NUMBER, Dialect, Frame, FrameError, Kind, about, decode, encode, encode_one
-from collegium.protocol import DeGroot, HoldLast, Rule, Seat
-from collegium.protocol.base import LOST, OWN, SILENT, Inbox
-from collegium.protocol.base import RECEIVED as HEARD
+from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, about, decode, encode
+from collegium.protocol import DeGroot, Rule
 
-Doubles = NDArray[np.float64]
-Rounds = NDArray[np.int32]
 _PING = 0.5  # seconds between questions to a connected neighbour that answers nothing
 _QUESTIONS = (200.0, 400.0)  # a second and at once: frames of a neighbour that are no messages, per 1 kB
-_FROM_ZERO = (2000.0, 4000.0)  # a second and at once: items a neighbour began that have no view here
 _GRACE = 10  # times its budget, dropped within a second or so, and a neighbour is left out
 _BACKLOG = 4  # times as many items may wait as may be pending
 _OVERLOADED = 4  # times as long an overloaded agent waits for views: those who send them are told to retry
 _ANSWERS = (Kind.NOT_YET, Kind.DECLINED, Kind.PONG)
-_STATUS = np.array([LOST, SILENT, HEARD, LOST], np.uint8)  # of a message that is PENDING, UNCHANGED, RECEIVED, DECLINED
 
 
 @dataclass(frozen=True)
@@ -70,7 +50,7 @@ class Limits:
     """Bytes for items pending and remembered."""
     pending: int | None = None
     """Items at most that are submitted here, begun and not decided; a quarter of what fits if None."""
-    from_zero: float = _FROM_ZERO[0]
+    from_zero: float = 2000.0
     """Items a second at most in which the agent takes part without a view, for each neighbour that begins them."""
 
 
@@ -147,10 +127,10 @@ class Engine:
         self.dialect = Dialect(
             int(place.network, 16), policy, rule.codec.message_bits, self.rounds, width, len(self.agents)
         )
-        self.table = Table(self.rounds, m, capacity, width, self.d, own)
-        self.states = ItemStates(rule, seat, seed64(seed), capacity, self.d)
-        self.sets, self.waiters, self.backlog = Sets(), Waiters(), Backlog(_BACKLOG * self.most)
-        self._me = self.sets.index(1 << self.number)
+        self.progress = Progress(rule, seat, self.dialect, seed64(seed), capacity, self.d, absent, first_handle)
+        self.progress.on_decided, self.progress.on_failed = self._decided, self._failed
+        self.table = self.progress.table
+        self.waiters, self.backlog = Waiters(), Backlog(_BACKLOG * self.most)
         self.neighbours = {
             peer.number: Neighbour(
                 peer,
@@ -165,21 +145,8 @@ class Engine:
             for peer in place.neighbours
         }
         self.heard = [n for n in self.neighbours.values() if n.place is not None]
-        self._left_out = np.zeros(m, np.bool_)
-        for n in self.heard:
-            self._left_out[n.place] = True
-        self._is_somebody_left_out = bool(self.heard)
         self._relayed = Budget(limits.from_zero, 2 * limits.from_zero)
-        self._mailbox = HoldLast(lost=absent)
-        self._all_heard = np.full((m, 1), HEARD, np.uint8)
-        if own is not None:
-            self._all_heard[own] = OWN
-        self._next_handle = first_handle
-        self._touched: list[Rows] = []
-        self._outgoing: list[tuple[Rows, Rounds]] = []
         self._effects = Effects()
-        self.mine = 0
-        """Items in hand that were submitted here."""
         self.account = Account(now)
         self._wake = math.inf
         self._soonest = min(deadlines.least, deadlines.view / 8)
@@ -193,46 +160,7 @@ class Engine:
         it is refused (`Conflict`). An item decided without this agent's view, which comes only now, runs once more.
         Items wait while the agent is busy. If too many do (`Busy`), those that neighbours have begun are begun.
         """
-        ids, scores = identities(names), self._checked(names, scores)
-        rows = self.table.rows(ids)
-        late = np.zeros(len(ids), np.bool_)
-        if (rows >= 0).any():
-            late = (rows >= 0) & (self.table.state[rows] >= RUNNING) & (self.table.view[rows] == NO_VIEW)
-            ids = np.where(late, rerun(ids), ids)
-            rows[late] = self.table.rows(ids[late])
-        self._check_conflicts(names, ids, rows, scores)
-        waiting = np.array([self.backlog.score(item) is not None for item in ids.tolist()], np.bool_)
-        fresh = (rows < 0) & ~waiting
-        new = int(fresh.sum())
-        announced = (rows >= 0) & (self.table.state[rows] == ANNOUNCED)
-        free = 0 if len(self.backlog) else max(min(self.most - self.mine, self.table.room()), 0)
-        if new > free and len(self.backlog) + new - free > self.backlog.most:
-            self._begin(rows[announced], scores[announced], np.where(late[announced], LATE, GIVEN), now)
-            self.account.refused += new
-            self._note_overload(now)
-            raise Busy(min(self.account.retry_after, self.deadlines.view / 2))
-        ticket = Ticket(names, trace)
-        # Decided items are told at once: their rows may be the next to be used again.
-        done = np.flatnonzero((rows >= 0) & (self.table.state[rows] == DECIDED))
-        if len(done):
-            self.waiters.tell(ticket, done.tolist(), rows[done], self._results)
-        running = np.flatnonzero((rows >= 0) & (self.table.state[rows] != DECIDED))
-        for place in running.tolist():
-            self.waiters.add(int(rows[place]), (ticket, place))
-        for place in np.flatnonzero(waiting).tolist():
-            self.backlog.add(int(ids[place]), scores[place], (ticket, place))
-        at_once = np.flatnonzero(fresh)
-        for place in at_once[free:].tolist():
-            self.backlog.add(int(ids[place]), scores[place], (ticket, place))
-        at_once = at_once[:free]
-        if len(at_once):
-            rows[at_once] = self.table.announce(ids[at_once], now, 1, -1)
-            for place in at_once.tolist():
-                self.waiters.add(int(rows[place]), (ticket, place))
-        begun = np.concatenate([np.flatnonzero(announced), at_once])
-        self._begin(rows[begun], scores[begun], np.where(late[begun], LATE, GIVEN), now)
-        if len(self.backlog):
-            self._note_overload(now)
+        ticket = submissions.submit(self, names, scores, trace, now)
         return ticket, self._done(now)
 
     def receive(self, frames: Iterable[tuple[int, bytes]], now: float) -> Effects:
@@ -245,7 +173,7 @@ class Engine:
         """A neighbour's token came or went."""
         n = self.neighbours.get(number)
         if n is not None and n.is_present != is_there:
-            self._log(logging.INFO, f"{n.peer.name} {'is connected' if is_there else 'has left'}")
+            self.log(logging.INFO, f"{n.peer.name} {'is connected' if is_there else 'has left'}")
             if is_there:
                 n.connected()
                 self.table.named[:] = False  # it may know none of the handles
@@ -266,10 +194,7 @@ class Engine:
         """Look after what is overdue; to be called at `Effects.wake`."""
         wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._watch(now)]
         self._wake = max(min(wakes), now + self._soonest / 2)
-        if self.sets.is_crowded:
-            table, known = self.table, self.table.state != 0
-            used = (table.evidence, table.own_set, table.sent_set[known], table.inbox_set[known])
-            self.sets.forget([*used, np.array([self._me])])
+        self.progress.forget_sets()
         return self._done(now)
 
     def stop(self) -> list[Ticket]:
@@ -278,9 +203,11 @@ class Engine:
 
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
-        self._advance(now)
-        self._admit(now)
-        self._flush()
+        self.progress.advance(now)
+        submissions.admit(self, now)
+        self.progress.advance(now)
+        for frame in self.progress.new_messages():
+            self.send(None, frame)
         effects, self._effects = self._effects, Effects()
         effects.completed, self.waiters.completed = self.waiters.completed, []
         if self.table.active or any(n.state in (State.SILENT, State.OVER_BUDGET) for n in self.heard):
@@ -290,76 +217,21 @@ class Engine:
         effects.wake = self._wake
         return effects
 
-    def touch(self, rows: Rows) -> None:
-        """These items may go on."""
-        self._touched.append(rows)
-
-    def _log(self, level: int, text: str) -> None:
+    def log(self, level: int, text: str) -> None:
+        """A line for the log."""
         self._effects.log.append((level, f"{self.name}: {text}"))
 
     # ── submissions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _checked(self, names: Sequence[Name], scores: Doubles) -> Doubles:
-        scores = np.ascontiguousarray(scores, np.float64)
-        wanted = (len(names),) if self.d == 1 else (len(names), self.d)
-        if scores.shape != wanted:
-            raise ScoreError(f"{len(names)} items need scores of shape {wanted}, got {scores.shape}")
-        scores = scores.reshape(len(names), self.d)
-        if self.d > 1:  # entries of several classes sum to zero
-            scores = scores - scores.mean(axis=1, keepdims=True)
-        outside = ~(np.abs(scores) <= self.bound).all(axis=1)
-        if outside.any():
-            i = int(np.flatnonzero(outside)[0])
-            raise ScoreError(
-                f"item {names[i]!r} has score {scores[i, np.argmax(np.abs(scores[i]))]:.6g}; {self.name} takes finite "
-                f"ones up to {self.bound:.6g}: its neighbours would refuse it ([model] bound, and {self.rule})"
-            )
-        return scores
-
-    def _check_conflicts(self, names: Sequence[Name], ids: U64, rows: Rows, scores: Doubles) -> None:
-        table = self.table
-        given = (rows >= 0) & (table.view[rows] != NO_VIEW)
-        clash = given & (table.score[rows] != scores).any(axis=1)
-        if len(self.backlog):
-            for place, item in enumerate(ids.tolist()):
-                before = self.backlog.score(item)
-                clash[place] |= before is not None and bool((before != scores[place]).any())
-        if clash.any():
-            name = names[int(np.flatnonzero(clash)[0])]
-            more = f" (and {int(clash.sum()) - 1} more items)" if clash.sum() > 1 else ""
-            raise Conflict(
-                f"item {name!r:.80}{more} was submitted to {self.name} before with another score: an item keeps its "
-                "first one; give another observation another name"
-            )
-
-    def _note_overload(self, now: float) -> None:
-        if self.account.overloaded(now):
-            self._log(logging.WARNING, f"overloaded: {self.mine} items are pending and {len(self.backlog)} wait")
+    @property
+    def mine(self) -> int:
+        """Items in their rounds that were submitted here."""
+        return int(np.count_nonzero((self.table.state == RUNNING) & (self.table.view != NO_VIEW)))
 
     @property
     def is_overloaded(self) -> bool:
         """Whether submissions wait, or were refused just now."""
         return bool(len(self.backlog)) or self.account.is_overloaded
-
-    def _admit(self, now: float) -> None:
-        """Begin items that waited, some at a time: items of one round share a frame."""
-        if not len(self.backlog):
-            self.account.not_overloaded(now)
-            return
-        free = min(self.most - self.mine, self.table.room())
-        if free < min(len(self.backlog), self.most // 4):
-            return
-        ids = self.backlog.first(free)
-        rows = self.table.announce(ids, now, 1, -1)
-        self._begin_waiting(ids, rows, now)
-        self._advance(now)
-
-    def _begin_waiting(self, ids: U64, rows: Rows, now: float) -> None:
-        scores, places = self.backlog.take(ids.tolist())
-        for row, waiting in zip(rows.tolist(), places, strict=True):
-            for place in waiting:
-                self.waiters.add(row, place)
-        self._begin(rows, np.array(scores).reshape(len(rows), self.d), GIVEN, now)
 
     # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -386,13 +258,13 @@ class Engine:
                 n.answered(now, was_lost=frame.is_resent)
                 self._wake = now if frame.is_resent else self._wake  # there may be more to ask for
             if frame.kind is Kind.ROUND:
-                self._messages(n, frame, now)
+                reading.take_in(self, n, frame, now)
             elif frame.kind is Kind.RESEND:
                 recovery.answer(self, n, frame, now)
             elif frame.kind is Kind.NOT_YET:
                 recovery.put_off(self, n, frame, now)
             elif frame.kind is Kind.DECLINED:
-                self._declined(n, frame)
+                recovery.declined(self, n, frame)
             elif frame.kind is Kind.ANNOUNCE:
                 rows = self.rows_of(frame.ids, 1, n, now)
                 rows = rows[rows >= 0]
@@ -409,7 +281,7 @@ class Engine:
         n.over_budget += math.ceil(wanted - granted)
         if budget.excess > _GRACE * budget.rate and n.state in (State.UP, State.SILENT, State.MUTE):
             n.leave_out(State.OVER_BUDGET, "sends far more than it may", now)
-            self._log(logging.WARNING, f"{n.peer.name} sends far more than it may: left out for {n.until - now:.0f} s")
+            self.log(logging.WARNING, f"{n.peer.name} sends far more than it may: left out for {n.until - now:.0f} s")
             self._sync(n)
         return granted
 
@@ -420,157 +292,23 @@ class Engine:
 
     def _sync(self, n: Neighbour) -> None:
         """A neighbour's state changed: rounds that wait for it alone may go on."""
-        if n.place is None:
-            return
-        self._left_out[n.place] = n.is_left_out
-        self._is_somebody_left_out = bool(self._left_out.any())
-        if n.is_left_out:
-            self._touched.append(np.flatnonzero(self.table.state == RUNNING))
+        if n.place is not None:
+            self.progress.wait_for(n.place, not n.is_left_out)
 
     def leave_out(self, n: Neighbour, state: State, reason: str, now: float) -> None:
         """Rounds go on without a neighbour that is connected."""
-        self._log(logging.WARNING, f"{n.peer.name} {reason}: rounds go on without it")
+        self.log(logging.WARNING, f"{n.peer.name} {reason}: rounds go on without it")
         n.leave_out(state, reason, now)
         self._sync(n)
 
-    def _messages(self, n: Neighbour, frame: Frame, now: float) -> None:
-        table, place = self.table, n.place
-        assert place is not None
-        values = self.rule.codec.decode(frame.values)
-        self._check_values(n, frame, values)
-        if len(frame.runs) == 1 and frame.runs[0].items == 1:
-            self._message(n, place, frame, values, now)
-            return
-        rows, ids, t = self._located(n, frame, now)
-        valid = (rows >= 0) & (table.id[rows] == ids) & (table.state[rows] != DECIDED) & (table.state[rows] != 0)
-        valid &= table.message[rows, t - 1, place] == PENDING
-        if not valid.any():
-            return
+    def broadcast(self, frames: Iterable[bytes]) -> None:
+        """To all receivers, as they are."""
+        self._effects.frames += [(None, data) for data in frames if self.place.audience]
+
+    def got_message(self, n: Neighbour, now: float) -> None:
+        """A neighbour's message arrived that is of use."""
         if n.sent_message(now):
             self._sync(n)
-        due = rows[valid & (table.round[rows] == t) & (table.state[rows] == RUNNING)]
-        if len(due):
-            self._measure(n, int(due[0]), frame, now)
-            self._touched.append(due)
-        indices = np.array([self.sets.index(members) for members in frame.sets], np.uint16)
-        of_item = indices[frame.set_of] if frame.set_of is not None else indices[0]
-        if frame.spoke is not None:
-            silent = valid & ~frame.spoke
-            table.message[rows[silent], t[silent] - 1, place] = UNCHANGED
-            values, valid = values[valid[frame.spoke]], valid & frame.spoke
-        elif not valid.all():
-            values = values[valid]
-        if not valid.all():
-            rows, t = rows[valid], t[valid]
-            of_item = of_item[valid] if frame.set_of is not None else of_item
-        table.inbox[rows, t - 1, place] = values
-        table.message[rows, t - 1, place] = RECEIVED
-        table.inbox_set[rows, t - 1, place] = of_item
-        table.gave_up[rows, place] = False
-
-    def _message(self, n: Neighbour, place: int, frame: Frame, values: Doubles, now: float) -> None:
-        """The same for one item, for which array operations would cost several times as much."""
-        table, (handle, _, t, is_named) = self.table, frame.runs[0]
-        if is_named:
-            item = frame.ids.item()
-            row = table.find(item)
-            if row < 0:
-                row = int(self.rows_of(frame.ids, t, n, now)[0])
-            n.handles.learn(handle, np.array([row]), frame.ids)
-        else:
-            row, item = n.handles.find_one(handle)
-        if row < 0 or table.id.item(row) != item or table.message.item(row, t - 1, place) != PENDING:
-            return
-        state = table.state.item(row)
-        if state not in (ANNOUNCED, RUNNING):
-            return
-        if n.sent_message(now):
-            self._sync(n)
-        if len(values):
-            table.inbox[row, t - 1, place] = values[0]
-            table.message[row, t - 1, place] = RECEIVED
-            table.inbox_set[row, t - 1, place] = self.sets.index(frame.sets[0])
-            table.gave_up[row, place] = False
-        else:
-            table.message[row, t - 1, place] = UNCHANGED
-        if state == RUNNING and table.round.item(row) == t:
-            self._measure(n, row, frame, now)
-            if self.states.is_scalar and table.active == 1 and not self._is_somebody_left_out and not self._touched:
-                self._average(row, t, now)
-            elif self._is_somebody_left_out or PENDING not in table.message[row, t - 1].tolist():
-                self._touched.append(np.array([row]))
-
-    def _average(self, row: int, t: int, now: float) -> None:
-        """Go on with the only item of a scalar rule for as long as every message is there."""
-        table, own, T = self.table, self.states.seat.own, self.rounds
-        while all(message == RECEIVED for message in table.message[row, t - 1].tolist()):
-            values, sets = table.inbox[row, t - 1, :, 0].tolist(), table.inbox_set[row, t - 1].tolist()
-            if own is not None:
-                values[own], sets[own] = table.sent.item(row, t - 1, 0), table.own_set.item(row)
-            statistic, evidence = self.states.average(row, values), self.sets.union(tuple(sets))
-            table.trace[row, t], table.evidence[row], table.done[row] = statistic, evidence, t
-            self.account.rounds += 1
-            if t == T:
-                table.agreed[row] = all(
-                    (value > 0) - (value < 0) == (statistic > 0) - (statistic < 0) for value in values
-                )
-                self._finish(np.array([row]), now)
-                return
-            table.round[row] = t = t + 1
-            table.since[row], table.sent[row, t - 1], table.spoke[row, t - 1] = now, statistic, True
-            table.sent_set[row, t - 1] = table.own_set[row] = evidence
-            if self.place.audience:
-                item = None if table.named.item(row) else table.id.item(row)
-                members = self.sets.members[evidence]
-                frame = encode_one(self.number, table.handle.item(row), t, item, members, statistic, self.dialect)
-                self._effects.frames.append((None, frame))
-                table.named[row] = True
-        self._touched.append(np.array([row]))
-
-    def _located(self, n: Neighbour, frame: Frame, now: float) -> tuple[Rows, U64, Rounds]:
-        """Rows, identities and rounds of a frame's items; row -1 where they are not known and there is no room."""
-        found, place = [], 0
-        for handle, count, t, is_named in frame.runs:
-            if is_named:
-                ids = frame.ids[place : place + count]
-                rows = self.rows_of(ids, t, n, now)
-                n.handles.learn(handle, rows, ids)
-                place += count
-            else:
-                rows, ids = n.handles.find(handle, count)
-            found.append((rows, ids, np.full(count, t, np.int32)))
-        if len(found) == 1:
-            return found[0]
-        rows, ids, rounds = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return rows, ids, rounds
-
-    def _check_values(self, n: Neighbour, frame: Frame, values: Doubles) -> None:
-        """Refuse numbers that no honest sender can have; NaN is none."""
-        if not values.size:
-            return
-        most = max(-float(values.min()), float(values.max()))
-        if most <= min(n.bound, self.largest):
-            return
-        rounds = frame.rounds
-        if frame.spoke is not None:
-            rounds = rounds[frame.spoke]
-        limit = np.where(rounds == 1, min(n.bound, self.largest), self.largest)
-        if not (np.abs(values) <= limit[:, None]).all():
-            raise FrameError(f"a message of {most:.6g}, beyond what it may be ({limit.min():.6g})")
-
-    def _declined(self, n: Neighbour, frame: Frame) -> None:
-        """It takes no part: these items wait for it no longer, until a message of it comes."""
-        if n.place is None:
-            return
-        rows = self.table.rows(frame.ids)
-        rows = rows[rows >= 0]
-        self.table.gave_up[rows, n.place] = True
-        self._touched.append(rows)
-
-    def _measure(self, n: Neighbour, row: int, frame: Frame, now: float) -> None:
-        """How long a message took; those of round 1 wait for views, which says nothing of the neighbour's pace."""
-        if not frame.is_resent and (frame.runs[0].round > 1 or self.rounds == 1):
-            n.responded(max(now - self.table.since.item(row), 0.0))
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -585,7 +323,7 @@ class Engine:
 
     def _announced(self, ids: U64, t: int, n: Neighbour, now: float) -> None:
         table = self.table
-        in_backlog = np.array([self.backlog.score(item) is not None for item in ids.tolist()], np.bool_)
+        in_backlog = np.array([item in self.backlog for item in ids.tolist()], np.bool_)
         waiting, ids = ids[in_backlog], ids[~in_backlog]
         # Whatever neighbours begin, there is room for what is submitted here, and for what other neighbours begin.
         open_ones = int(np.count_nonzero((table.state == ANNOUNCED) & (table.origin == n.peer.number)))
@@ -596,7 +334,7 @@ class Engine:
             self._within(n, n.from_zero, len(ids) - room, now)
         waiting = waiting[: table.room()]
         if len(waiting):
-            self._begin_waiting(waiting, table.announce(waiting, now, t, n.peer.number), now)
+            submissions.begin_waiting(self, waiting, table.announce(waiting, now, t, n.peer.number), now)
         ids = ids[:room]
         if not len(ids):
             return
@@ -606,7 +344,7 @@ class Engine:
         # What runs once more has this agent's view already, if it had one the first time.
         seen = (before >= 0) & (table.view[before] != NO_VIEW)
         if seen.any():
-            self._begin(rows[seen], table.score[before[seen]], GIVEN, now)
+            self.progress.begin(rows[seen], table.score[before[seen]], GIVEN, now)
 
     def _tell(self, rows: Rows) -> None:
         """Tell neighbours of items before the first message on them, so that all wait for their views together."""
@@ -651,7 +389,7 @@ class Engine:
             self.account.no_room += len(declined)
             self.decline(None, table.id[declined], table.first[declined])
             table.drop(declined)
-        self._begin(rows[~never], np.zeros((int((~never).sum()), self.d)), NO_VIEW, now)
+        self.progress.begin(rows[~never], np.zeros((int((~never).sum()), self.d)), NO_VIEW, now)
 
     def decline(self, to: int | None, ids: U64, rounds: Rounds) -> None:
         """Say that this agent takes no part in items."""
@@ -669,10 +407,10 @@ class Engine:
         over = rows[ends <= now]
         if len(over):
             self.account.past_deadline += len(over)
-            self._log(logging.WARNING, f"{len(over)} items were decided at their deadline, before the last round")
+            self.log(logging.WARNING, f"{len(over)} items were decided at their deadline, before the last round")
             waiting = table.message[over, table.round[over] - 1] == PENDING
             table.missed[over] |= waiting
-            self._finish(over, now)
+            self._decided(over, now)
         left = ends[ends > now]
         return float(left.min()) if len(left) else math.inf
 
@@ -698,200 +436,30 @@ class Engine:
             n.question_at = now
             self.send(n.peer.number, Frame(Kind.PING, self.number))
 
-    # ── rounds ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the end of items ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, rows: Rows, scores: Doubles, view: int | NDArray[Any], now: float) -> None:
-        """Own scores are known, or zero without a view: send the first message."""
-        if not len(rows):
-            return
-        table = self.table
-        table.begin(rows)
-        self.states.begin(rows, table.id[rows], scores)
-        table.score[rows], table.view[rows] = scores, view
-        has_view = table.view[rows] != NO_VIEW
-        table.evidence[rows] = np.where(has_view, self._me, 0)
-        self.mine += int(has_view.sum())
-        first = table.first[rows]
-        table.trace[rows, first - 1] = self.states.statistic(rows)
-        table.handle[rows] = (self._next_handle + np.arange(len(rows))) & 0xFFFFFFFF
-        self._next_handle = (self._next_handle + len(rows)) & 0xFFFFFFFF
-        self._say(rows, first, now)
-
-    def _say(self, rows: Rows, t: Rounds, now: float) -> None:
-        table = self.table
-        try:
-            codes, spoke = self.states.emit(rows, t)
-        except Exception as problem:
-            self._fail(rows, problem)
-            return
-        evidence = table.evidence[rows]
-        table.sent[rows, t - 1] = codes
-        table.sent_set[rows, t - 1] = evidence
-        if spoke is None:
-            table.spoke[rows, t - 1], table.own_set[rows] = True, evidence
-        else:
-            table.spoke[rows, t - 1] = spoke
-            table.own_set[rows[spoke]] = evidence[spoke]
-        table.since[rows], table.asks[rows] = now, 0
-        self._outgoing.append((rows, t))
-        self._touched.append(rows)
-
-    def _advance(self, now: float) -> None:
-        """Go on with every item whose round is complete, as far as it goes."""
-        table = self.table
-        while self._touched:
-            rows = self._touched[0] if len(self._touched) == 1 else np.unique(np.concatenate(self._touched))
-            self._touched = []
-            rows = rows[table.state[rows] == RUNNING]
-            if not len(rows):
-                continue
-            t = table.round[rows]
-            messages = table.message[rows, t - 1]
-            if PENDING in messages:
-                ready = ((messages != PENDING) | self._left_out | table.gave_up[rows]).all(axis=1)
-                if not ready.any():
-                    continue
-                rows, t, messages = rows[ready], t[ready], messages[ready]
-            try:
-                self._absorb(rows, t, messages)
-            except Exception as problem:
-                self._fail(rows, problem)
-                continue
-            ends = t == self.rounds
-            if ends.any():
-                self._finish(rows[ends], now)
-                rows, t = rows[~ends], t[~ends]
-            if len(rows):
-                table.round[rows] = t + 1
-                self._say(rows, t + 1, now)
-
-    def _absorb(self, rows: Rows, t: Rounds, messages: NDArray[np.uint8]) -> None:
-        table, seat = self.table, self.states.seat
-        m, n = len(seat.senders), len(rows)
-        values, sets = table.inbox[rows, t - 1].swapaxes(0, 1), table.inbox_set[rows, t - 1]
-        own = self.states.own(rows)
-        if seat.own is not None:
-            values[seat.own], sets[:, seat.own] = own, table.own_set[rows]
-        weights, status = np.broadcast_to(seat.weights[:, None], (m, n)), np.broadcast_to(self._all_heard, (m, n))
-        inbox = Inbox(values, weights, status, own)
-        if not (messages == RECEIVED).all():
-            inbox = self._fill_in(rows, t, messages, inbox, sets)
-        if self.states.remembers:
-            sets = np.concatenate([sets, table.evidence[rows][:, None]], axis=1)
-        statistic = self.states.absorb(rows, inbox)
-        table.evidence[rows] = self.sets.unions(sets)
-        table.trace[rows, t], table.done[rows] = statistic, t
-        self.account.rounds += n
-        ends = t == self.rounds
-        if ends.any():
-            table.agreed[rows[ends]] = self._agree(inbox.values[:, ends], statistic[ends])
-
-    def _fill_in(self, rows: Rows, t: Rounds, messages: NDArray[np.uint8], inbox: Inbox, sets: NDArray[Any]) -> Inbox:
-        """Put a sender's last message where it sent nothing new, and note which messages are missing altogether."""
-        status, known = inbox.status.copy(), np.ones(inbox.status.shape, np.bool_)
-        is_held = self._mailbox.lost == "hold"
-        for n in self.heard:
-            place = n.place
-            assert place is not None
-            received = messages[:, place] == RECEIVED
-            status[place] = _STATUS[messages[:, place]]
-            if not received.all():
-                last, last_set, ever = self.table.last_received(rows, t, place)
-                held = np.where(ever[:, None], last, 0.0)
-                inbox.values[place] = np.where(received[:, None], inbox.values[place], held)
-                known[place] = ever
-                gone = ~received & ~((messages[:, place] == UNCHANGED) & ever)
-                counts = ever & (is_held | ~gone)
-                sets[:, place] = np.where(received, sets[:, place], np.where(counts, last_set, 0))
-                n.missed += int(gone.sum())
-                self.table.missed[rows, place] |= gone
-        return self._mailbox.read(inbox._replace(status=status), known)
-
-    def _agree(self, values: Doubles, statistic: Doubles) -> NDArray[np.bool_]:
-        """Whether all messages have the label of the statistic, shapes (m, n, w) and (n, d) to (n,)."""
-        if self.d == 1:
-            return np.asarray((np.sign(values[:, :, 0]) == np.sign(statistic[:, 0])).all(axis=0))
-        if values.shape[2] == self.d - 1:
-            values = np.concatenate([values, -values.sum(axis=2, keepdims=True)], axis=2)
-        return np.asarray((values.argmax(axis=2) == statistic.argmax(axis=1)).all(axis=0))
-
-    def _finish(self, rows: Rows, now: float) -> None:
+    def _decided(self, rows: Rows, now: float) -> None:
         table, account = self.table, self.account
         table.decide(rows, now)
         account.decided(now - table.born[rows])
-        viewed = table.view[rows] != NO_VIEW
-        self.mine -= int(viewed.sum())
-        account.from_zero += len(rows) - int(viewed.sum())
+        account.from_zero += int((table.view[rows] == NO_VIEW).sum())
         account.with_missing += int(table.missed[rows].any(axis=1).sum())
-        members, reachable = self.sets.members, self.reachable
+        members, reachable = self.progress.sets.members, self.reachable
         distinct, counts = np.unique(table.evidence[rows], return_counts=True)
         for index, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             account.incomplete += count if members[index].bit_count() < reachable else 0
-        self.waiters.decided(rows, self._results)
+        self.waiters.decided(rows, self.results)
 
-    def _fail(self, rows: Rows, problem: Exception) -> None:
+    def _failed(self, rows: Rows, problem: Exception) -> None:
         """The rule raised: those who wait are told, and the items are given up here."""
         sentence = f"{self.rule} failed at {self.name}: {type(problem).__name__}: {problem}"
-        self._log(logging.ERROR, f"{len(rows)} items were given up: {sentence}")
+        self.log(logging.ERROR, f"{len(rows)} items were given up: {sentence}")
         table = self.table
-        self.mine -= int((table.view[rows] != NO_VIEW).sum())
         self.account.failed += len(rows)
         self.waiters.fail(rows, sentence)
         self.decline(None, table.id[rows], table.round[rows])
         table.drop(rows)
 
-    def _results(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[Any]:
+    def results(self, names: Sequence[Name], rows: Rows, trace: bool) -> list[ItemResult]:
+        """Results of decided items."""
         return results(self, names, rows, trace)
-
-    # ── what goes out ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _flush(self) -> None:
-        """All new messages, in as few frames as it takes."""
-        if not self._outgoing:
-            return
-        if len(self._outgoing) == 1:
-            rows, t = self._outgoing[0]
-        else:
-            rows = np.concatenate([rows for rows, _ in self._outgoing])
-            t = np.concatenate([t for _, t in self._outgoing])
-            order = np.lexsort((self.table.handle[rows], t))
-            rows, t = rows[order], t[order]
-        self._outgoing = []
-        alive = self.table.state[rows] >= RUNNING
-        if not alive.all():
-            rows, t = rows[alive], t[alive]
-        self.say(None, rows, t)
-        self.table.named[rows] = True
-
-    def say(self, to: int | None, rows: Rows, t: Rounds) -> None:
-        """Send messages of these rounds: new ones to all receivers, or those that one of them has asked for."""
-        table = self.table
-        for start in range(0, len(rows), MOST_ITEMS):
-            some, rounds = rows[start : start + MOST_ITEMS], t[start : start + MOST_ITEMS]
-            spoke, codes = table.spoke[some, rounds - 1], table.sent[some, rounds - 1]
-            if spoke.all():
-                mask = None
-            else:
-                mask, codes = spoke, codes[spoke]
-            indices = table.sent_set[some, rounds - 1]
-            sets, set_of = [self.sets.members[int(indices[0])]], None
-            if (indices != indices[0]).any():
-                distinct, inverse = np.unique(indices, return_inverse=True)
-                sets, set_of = [self.sets.members[index] for index in distinct.tolist()], inverse.astype(np.uint16)
-            is_resent = to is not None  # whoever asks may not know the handles
-            named = table.named[some] & (not is_resent)
-            runs = runs_of(table.handle[some], rounds, named)
-            ids = table.id[some] if not named.any() else table.id[some[~named]]
-            codes = codes if self.dialect.bits == NUMBER else codes.astype(np.uint32)
-            self.send(to, Frame(Kind.ROUND, self.number, runs, ids, sets, set_of, mask, codes, is_resent))
-
-
-def identities(names: Sequence[Name]) -> U64:
-    """64-bit identities of items, as `collaborate(items=…)` has them; numbers and texts may be mixed."""
-    kinds = {type(name) for name in names}
-    if len(kinds) <= 1:
-        return item_ids(np.asarray(names, object), len(names))
-    ids = np.array([item_ids(np.asarray([name], object), 1)[0] for name in names], np.uint64)
-    if len(np.unique(ids)) < len(ids):
-        raise RuleError("items must be different")
-    return ids

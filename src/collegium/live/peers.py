@@ -142,8 +142,6 @@ class Neighbour:
     """When a neighbour over its budget is heard again."""
     strikes: int = 0
     """How often it was left out although it is connected, less for every hundred messages."""
-    missed: int = 0
-    """Messages missing when a round went on."""
     rejected: int = 0
     over_budget: int = 0
     _messages: int = 0

@@ -65,7 +65,7 @@ def _give_up(engine: Engine, n: Neighbour, rows: Rows, now: float) -> tuple[Rows
         table.message[over, table.round[over] - 1, n.place] = DECLINED
         table.gave_up[over, n.place] = True
         n.late_at = now
-        engine.touch(over)
+        engine.progress.touch(over)
     left = limits > now
     return rows[left], float(limits[left].min()) if left.any() else math.inf
 
@@ -93,12 +93,20 @@ def _question(engine: Engine, n: Neighbour, rows: Rows, now: float) -> float:
 
 
 def put_off(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
-    """A sender answers that its messages are not sent yet: it is asked less often, and waited for as long as it says."""
+    """A sender answers that its messages are not sent yet: ask it less often, and wait as long as it says."""
     table, place = engine.table, n.place
     rows = table.rows(frame.ids)
     rows = rows[rows >= 0]
     table.asks[rows, place] = np.minimum(table.asks[rows, place] + 1, _DOUBLINGS)
     n.promised = max(n.promised, now + min(frame.runs[0].handle / 1e3, engine.deadlines.patience))
+
+
+def declined(engine: Engine, n: Neighbour, frame: Frame) -> None:
+    """A sender takes no part: these items wait for it no longer, until a message of it comes."""
+    rows = engine.table.rows(frame.ids)
+    rows = rows[rows >= 0]
+    engine.table.gave_up[rows, n.place] = True
+    engine.progress.touch(rows)
 
 
 def answer(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
@@ -115,7 +123,8 @@ def answer(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     begun = known & (table.state[rows] >= RUNNING)
     sent = begun & (table.first[rows] <= t) & (t <= table.round[rows])
     if sent.any():
-        engine.say(to, rows[sent], t[sent])
+        for messages in engine.progress.messages(rows[sent], t[sent], is_resent=True):
+            engine.send(to, messages)
     later = known & ((table.state[rows] == ANNOUNCED) & (table.first[rows] <= t))
     later |= begun & (table.state[rows] == RUNNING) & (table.round[rows] < t)
     never = ~sent & ~later

@@ -86,14 +86,14 @@ def _settled(engine: Engine, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np
         same = np.sign(before[:, 0]) == np.sign(table.trace[rows, table.done[rows], 0])
     else:
         same = before.argmax(axis=1) == labels
-    members = engine.sets.members
+    members = engine.progress.sets.members
     complete = np.array([members[index].bit_count() >= engine.reachable for index in table.evidence[rows].tolist()])
     complete &= table.agreed[rows] & ~table.missed[rows].any(axis=1) & (table.done[rows] == engine.rounds)
     return np.asarray(same & complete, np.bool_)
 
 
 def _evidence(engine: Engine, index: int) -> Evidence:
-    members = engine.sets.members[index]
+    members = engine.progress.sets.members[index]
     missing: list[str] = []
     if members.bit_count() < engine.reachable == len(engine.agents):
         missing = [name for k, name in enumerate(engine.agents) if not members >> k & 1][:_LISTED]
@@ -152,7 +152,10 @@ def status(engine: Engine, now: float, sent: int, received: int, refused_peers: 
         rounds=engine.rounds,
         agents=list(engine.agents),
         classes=list(engine.classes),
-        neighbours=[_neighbour(n, now) for n in engine.neighbours.values()],
+        neighbours=[
+            _neighbour(n, 0 if n.place is None else int(engine.progress.missed[n.place]), now)
+            for n in engine.neighbours.values()
+        ],
         refused_peers=dict(refused_peers),
         items=ItemCounts(
             pending=engine.table.active,
@@ -160,7 +163,7 @@ def status(engine: Engine, now: float, sent: int, received: int, refused_peers: 
             most=engine.most,
             **{name: getattr(account, name) for name in _COUNTS},
         ),
-        rounds_done=account.rounds,
+        rounds_done=engine.progress.done,
         re_requested=account.asked,
         overloaded_s=round(account.overload_seconds, 3),
         bytes=ByteCounts(sent, received),
@@ -175,7 +178,7 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def _neighbour(n: Neighbour, now: float) -> NeighbourStatus:
+def _neighbour(n: Neighbour, missed: int, now: float) -> NeighbourStatus:
     is_heard = n.place is not None
     return NeighbourStatus(
         n.peer.name,
@@ -185,7 +188,7 @@ def _neighbour(n: Neighbour, now: float) -> NeighbourStatus:
         n.reason if n.state is not State.UP or n.rejected else "",
         None if n.response is None else round(n.response * 1e3, 3),
         round(n.deadline * 1e3, 3),
-        n.missed,
+        missed,
         n.rejected,
         n.over_budget,
     )

@@ -13,6 +13,7 @@ from collegium._util.randomness import U64
 Rows = NDArray[np.intp]
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Rounds = NDArray[np.int32]
 _PAST = 1 << 17  # forgotten items whose identities are still known
 _RERUN = np.uint64(0x5C011E61_0A6A1DED)
 

@@ -93,10 +93,12 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._items)
 
-    def score(self, item: int) -> Doubles | None:
+    def __contains__(self, item: int) -> bool:
+        return item in self._items
+
+    def score(self, item: int) -> Doubles:
         """The score an item was submitted with."""
-        found = self._items.get(item)
-        return None if found is None else found[0]
+        return self._items[item][0]
 
     def add(self, item: int, score: Doubles, place: Place) -> None:
         """An item waits, or one more request for it."""
