@@ -210,7 +210,7 @@ def failures(part, *arguments):
         (Positional(0.5), "n items are n times one item", "other numbers in a batch than alone"),
         (Normalising(0.5), "any order and split of items", "depend on the rest of the batch"),
         (Crashing(0.5), "everybody sends in round 1", "AttributeError"),
-        (CrashesLate(0.5), "live network equals simulator", "live agent . raised KeyError: 'lost my notes'"),
+        (CrashesLate(0.5), "live network equals simulator", "failed at agent-.: KeyError: 'lost my notes'"),
         (Overwrites(0.5), "leaves scores and messages as they were", "changes the scores"),
         (WritesIntoInbox(0.5), "leaves scores and messages as they were", "changes the values"),
         (Whole(0.5), "states are arrays that keep their form", r"float64\[7, 1\], after init int64"),
@@ -297,7 +297,7 @@ def test_a_schedule_of_ones_own():
 
 
 def test_without_the_live_extra_the_rest_is_checked(monkeypatch):
-    for module in [name for name in sys.modules if name.startswith(("collegium.live.agent", "collegium.checks.live"))]:
+    for module in [name for name in sys.modules if name.startswith(("collegium.live.", "collegium.checks.live"))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delattr("collegium.checks.live", raising=False)
     monkeypatch.setitem(sys.modules, "msgspec", None)

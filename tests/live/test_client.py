@@ -141,9 +141,9 @@ def test_a_connection_is_kept_and_made_anew_when_the_agent_was_restarted():
 
 def test_a_busy_agent_is_asked_again():
     with clients(PAIR, limits=AgentLimits(pending=1)) as (agents, (client, _)):
-        client.give([1], scores=[1.0])
+        client.give(range(1, 6), scores=np.ones(5))  # one is begun, four wait
         with ThreadPoolExecutor() as threads:
-            second = threads.submit(client.give, [2], scores=[1.0])
+            second = threads.submit(client.give, [6], scores=[1.0])
             end = time.monotonic() + 30
             while not agents[0].status().items.refused:
                 assert time.monotonic() < end
@@ -151,14 +151,14 @@ def test_a_busy_agent_is_asked_again():
             assert not second.done()
             agents[1].submit([1], np.zeros(1))
             second.result(30)
-        assert agents[0].is_pending(2)
+        assert agents[0].is_pending(6)
 
 
 def test_but_not_for_ever():
     with clients(PAIR, options={"timeout": 0.5}, limits=AgentLimits(pending=1)) as (_, (client, _)):
-        client.give([1], scores=[1.0])
+        client.give(range(1, 6), scores=np.ones(5))
         with pytest.raises(LiveError, match=r"answered 429: the agent has as many items .* \(waited 0.5 s for it\)"):
-            client.give([2], scores=[1.0])
+            client.give([6], scores=[1.0])
 
 
 def test_an_answer_that_does_not_come():

@@ -32,7 +32,7 @@ _POLLED = 16  # items requested of an agent: those of different agents must over
 _SHOWN = 8
 _MOMENTS = 3.0  # seconds that rates are means of
 _REMEMBERED = 400  # items, for what-ifs
-_WORST = ("refused", "down", "late", "up")
+_WORST = ("refused", "over-budget", "down", "silent", "mute", "late", "up")
 
 
 @dataclass

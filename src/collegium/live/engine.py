@@ -199,7 +199,7 @@ class Engine:
 
     def stop(self) -> list[Ticket]:
         """Nothing more will be decided: those who still wait."""
-        return [*self.waiters.all(), *self.backlog.all()]
+        return list(dict.fromkeys([*self.waiters.drain(), *self.backlog.drain()]))
 
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""

@@ -21,7 +21,7 @@ _FIRST, _GROWTH, _MOST = 8, 8, 4096  # messages asked for at once
 class State(StrEnum):
     """The state of a neighbour."""
 
-    AWAY = "away"
+    AWAY = "down"
     """It is not connected."""
     UP = "up"
     """Rounds wait for its messages."""
@@ -29,7 +29,7 @@ class State(StrEnum):
     """Connected, but it answers nothing: left out until a frame of it arrives."""
     MUTE = "mute"
     """It answers, but its messages do not come: left out until one does."""
-    OVER_BUDGET = "over budget"
+    OVER_BUDGET = "over-budget"
     """It sent far more than it may: its frames are dropped for some time."""
     REFUSED = "refused"
     """It cannot take part: a certificate, or frames of another network."""

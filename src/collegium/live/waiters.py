@@ -78,9 +78,10 @@ class Waiters:
                     ticket.error = reason
                     self.completed.append(ticket)
 
-    def all(self) -> list[Ticket]:
-        """Every request that waits."""
-        return list({id(ticket): ticket for places in self._by_row.values() for ticket, _ in places}.values())
+    def drain(self) -> list[Ticket]:
+        """Every request that waits; it is told by the caller."""
+        by_row, self._by_row = self._by_row, {}
+        return [ticket for places in by_row.values() for ticket, _ in places]
 
 
 class Backlog:
@@ -113,6 +114,7 @@ class Backlog:
         taken = [self._items.pop(item) for item in ids]
         return [score for score, _ in taken], [places for _, places in taken]
 
-    def all(self) -> list[Ticket]:
-        """Every request that waits."""
-        return list({id(ticket): ticket for _, places in self._items.values() for ticket, _ in places}.values())
+    def drain(self) -> list[Ticket]:
+        """Every request that waits; it is told by the caller."""
+        items, self._items = self._items, {}
+        return [ticket for _, places in items.values() for ticket, _ in places]

@@ -3,7 +3,7 @@
 import { colour, fitCanvas, shade, sign, signed, tone } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARKS = { late: "◔", down: "○", refused: "✕" };
+const MARKS = { late: "◔", mute: "◌", silent: "◌", down: "○", "over-budget": "✕", refused: "✕" };
 const FAST = 12; // rounds a second from which a travelling dot could not be seen
 
 function make(name, attributes = {}, text = "") {

@@ -2,7 +2,7 @@
 
 import { count, labelled, signed } from "./texts.js";
 
-const STATES = { up: "● up", late: "◔ late", down: "○ down", refused: "✕ refused" };
+const STATES = { up: "● up", late: "◔ late", mute: "◌ mute", silent: "◌ silent", down: "○ down", "over-budget": "✕ over budget", refused: "✕ refused" };
 
 const numbered = (name, k) => (name === `agent ${k}` ? name : `${k} · ${name}`);
 
