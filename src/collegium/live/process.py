@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,8 @@ def start(files: list[Path]) -> None:
 def _leave(name: str, log: int) -> None:
     """Make a forked process one of its own: session, name, input and output, signals, random numbers."""
     os.setsid()
-    Path("/proc/self/comm").write_text(name)
+    with suppress(OSError):  # Linux has it: what `ps` and `top` show
+        Path("/proc/self/comm").write_text(name)
     for number, taken in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
         os.dup2(taken, number)
     os.close(log)
