@@ -6,15 +6,20 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from collegium import policy, topology
+from collegium.errors import LiveError
 from collegium.live import launcher
 from collegium.live.folder import NetworkSettings, create
+from live_processes import wait_for
 from statuses import items, neighbour, report
 
 
@@ -29,8 +34,7 @@ def test_a_network_from_init_to_down(cli, tmp_path):
         assert shown.count("ready") == 3
         network = launcher.members(net)
         os.kill(network[1].pid, signal.SIGKILL)
-        while network[1].pid is not None:
-            launcher._reap()
+        wait_for(lambda: network[1].pid is None)
         cut = json.loads(cli("live", "status", net, "--json", code=1).out)
         assert ["down" in one for one in cut] == [False, True, False]
         assert "down" in cli("live", "status", net, code=1).out
@@ -119,6 +123,74 @@ def test_up_twice_at_once_starts_everybody_once(tmp_path):
         assert [member.pid for member in both[0]] == [member.pid for member in both[1]]
     finally:
         assert launcher.down(tmp_path / "net") == 3
+
+
+@pytest.mark.live
+def test_agents_are_processes_of_their_own(tmp_path):
+    """Not children of whoever started them, a session, a name, a log and no input for each."""
+    create(tmp_path / "net", policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    try:
+        network = launcher.up(tmp_path / "net", 60)
+        for k, member in enumerate(network):
+            there = Path(f"/proc/{member.pid}")
+            assert os.getsid(member.pid) == member.pid
+            assert (there / "comm").read_text() == f"agent-{k}\n"
+            assert [os.readlink(there / "fd" / str(fd)) for fd in (0, 2)] == ["/dev/null", str(member.log)]
+            parent = int((there / "stat").read_text().rpartition(")")[2].split()[1])
+            assert parent not in {os.getpid(), *(other.pid for other in network)}
+    finally:
+        assert launcher.down(tmp_path / "net") == 3
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("last", [False, True])
+def test_a_note_that_cannot_be_written_is_named_and_nothing_runs(tmp_path, last):
+    net = tmp_path / "net"
+    create(net, policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    (net / "run" / f"agent-{2 * last}.pid").mkdir(parents=True)
+    with pytest.raises(LiveError, match=rf"agent-{2 * last} cannot be started \(Is a directory\): see .*/run"):
+        launcher.up(net)
+    wait_for(lambda: not any(member.pid for member in launcher.members(net)))
+    logs = [member.log for member in launcher.members(net)]
+    held = [str(fd.readlink()) for fd in Path("/proc").glob("[0-9]*/fd/2") if readable(fd)]
+    assert not set(held) & {str(log) for log in logs}
+
+
+def readable(link):
+    with suppress(OSError):
+        return bool(os.readlink(link))
+    return False
+
+
+@pytest.mark.live
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    net = tmp_path / "net"
+    create(net, policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    (net / "run").symlink_to(tmp_path / "nowhere" / "run")
+    with pytest.raises(LiveError, match=r"the agents of .*net cannot be started: .*run"):
+        launcher.up(net)
+
+
+@pytest.mark.live
+def test_why_an_agent_ended_at_once_is_said(tmp_path):
+    net = tmp_path / "net"
+    create(net, policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(launcher.members(net)[1].file.agent.listen.rpartition(":")[2])))
+        taken.listen()
+        with pytest.raises(
+            LiveError, match=r"agent-1 ended at once: agent-1 cannot listen on tcp/127.0.0.1:\d+: .*in use"
+        ):
+            launcher.up(net)
+    assert not any(member.pid for member in launcher.members(net))
+
+
+def test_loading_an_agent_starts_no_thread():
+    """Agents are forked from a process that has loaded everything: a thread would not be there after it."""
+    program = "import collegium.live.process, os; print(len(os.listdir('/proc/self/task')))"
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # its own are ended and begun again around a fork
+    ended = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert ended.stdout == "1\n"
 
 
 def test_renewing_says_how_long(cli, tmp_path):

@@ -1,4 +1,7 @@
-"""`python -m collegium.live FILE`: one agent, without loading what the command line needs."""
+"""`python -m collegium.live FILE`: one agent, without loading what the command line needs.
+
+With `--start` instead, one process is started for each file named on the standard input, and this one ends.
+"""
 
 import sys
 from pathlib import Path
@@ -7,13 +10,16 @@ from collegium.errors import CollegiumError
 
 
 def main() -> None:
-    """Run the agent of a file."""
+    """Run the agent of a file, or start those of several."""
     if len(sys.argv) != 2:
         sys.exit("collegium: give one agent's file, such as net/agent-3.toml")
     try:
-        from collegium.live.process import run
+        from collegium.live import process
 
-        run(Path(sys.argv[1]))
+        if sys.argv[1] == "--start":
+            process.start([Path(line) for line in sys.stdin.read().splitlines()])
+        else:
+            process.run(Path(sys.argv[1]))
     except CollegiumError as mistake:
         sys.stderr.write(f"collegium: {mistake}\n")
         sys.exit(2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -16,12 +15,10 @@ from datetime import datetime
 from pathlib import Path
 
 from collegium.errors import InputFileError, LiveError
-from collegium.live import config, keys
+from collegium.live import config, keys, running
 from collegium.live.answers import Status
 from collegium.live.client import Client
 from collegium.live.folder import TOKEN
-
-_RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -34,19 +31,12 @@ class Member:
     @property
     def log(self) -> Path:
         """The file its process logs to."""
-        return self._beside(".log")
+        return running.log(self.path)
 
     @property
     def pid(self) -> int | None:
         """Its process on this machine, if it runs."""
-        try:
-            note = json.loads(self._beside(".pid").read_text())
-        except (OSError, ValueError):
-            return None
-        # A number may be in use again after a restart of the machine: the time the process began tells it apart. And a
-        # copied folder has notes of processes that belong to the one it was copied from.
-        is_ours = note.get("folder") == _identity(self.path.parent)
-        return int(note["pid"]) if is_ours and _began(int(note["pid"])) == note["began"] else None
+        return running.process(self.path)
 
     def client(self, timeout: float = 30.0) -> Client:
         """A client of its port."""
@@ -64,18 +54,9 @@ class Member:
         url = f"https://{_shown(port.host)}:{port.port}"
         return Client(url, token, ca=folder / self.file.tls.ca, certificate=mine, timeout=timeout)
 
-    def start(self) -> int:
-        """Start its process, apart from this one; its number."""
-        self.log.parent.mkdir(exist_ok=True)
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "collegium.live", str(self.path)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        note = {"pid": process.pid, "began": _began(process.pid), "folder": _identity(self.path.parent)}
-        self._beside(".pid").write_text(json.dumps(note))
-        _children[process.pid] = process
-        return process.pid
+    def start(self) -> None:
+        """Start its process, apart from this one."""
+        _start([self])
 
     def exit_message(self) -> str:
         """Why it ended, from the end of its log; empty if that has no reason."""
@@ -84,12 +65,6 @@ class Member:
         except OSError:
             return ""
         return lines[-1].removeprefix("collegium: ") if lines and lines[-1].startswith("collegium: ") else ""
-
-    def _beside(self, ending: str) -> Path:
-        return self.path.parent / _RUN / f"{self.path.stem}{ending}"
-
-
-_children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def members(folder: str | Path) -> list[Member]:
@@ -106,33 +81,26 @@ def members(folder: str | Path) -> list[Member]:
 def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
     """Start every agent that does not run yet and wait until all of them are connected to their neighbours."""
     network = members(folder)
-    with _alone(Path(folder)):
-        started = [member for member in network if member.pid is None]
-        for member in started:
-            member.start()
+    try:
+        with _alone(Path(folder)):
+            started = [member for member in network if member.pid is None]
+            _start(started)
+    except OSError as problem:
+        raise LiveError(f"the agents of {folder} cannot be started: {problem}") from None
     end = time.monotonic() + wait
-    waiting: dict[str, str] = {member.file.agent.name: "it does not answer" for member in network}
-    while waiting:
-        for member in started:
-            if _has_ended(member):
+    for member in network:
+        while (reason := _not_ready_reason(member)) is not None:
+            ended = next((one for one in started if one.pid is None), None)
+            if ended is not None:
                 _stop(started)
+                raise LiveError(f"{ended.file.agent.name} ended at once: {ended.exit_message() or 'its log is empty'}")
+            if time.monotonic() > end:
+                _stop(started)
+                name = member.file.agent.name
                 raise LiveError(
-                    f"{member.file.agent.name} ended at once: {member.exit_message() or 'its log is empty'}"
+                    f"{name} is not ready after {wait:g} s ({reason}): see {member.log}; all were ended again"
                 )
-        if time.monotonic() > end:
-            name, reason = next(iter(waiting.items()))
-            log = next(member.log for member in network if member.file.agent.name == name)
-            _stop(started)
-            raise LiveError(f"{name} is not ready after {wait:g} s ({reason}): see {log}; all were ended again")
-        for member in network:
-            name = member.file.agent.name
-            if name in waiting:
-                not_yet = _not_ready_reason(member)
-                if not_yet is None:
-                    del waiting[name]
-                else:
-                    waiting[name] = not_yet
-        time.sleep(0.05)
+            time.sleep(0.05)
     return network
 
 
@@ -172,64 +140,41 @@ def renew(folder: str | Path, days: int = 730) -> datetime:
 
 
 def _stop(network: list[Member], wait: float = 20.0) -> None:
-    left = {member.pid: member for member in network}
-    left.pop(None, None)
-    for number in left:
-        _kill(number, signal.SIGTERM)
-    end = time.monotonic() + wait
-    while left and time.monotonic() < end:
-        left = {number: member for number, member in left.items() if not _has_ended(member)}
-        time.sleep(0.02)
-    for number in left:
-        _kill(number, signal.SIGKILL)
-        if number in _children:
-            _children[number].wait()
-    _reap()
+    left = [member for member in network if member.pid is not None]
+    for which, seconds in ((signal.SIGTERM, wait), (signal.SIGKILL, 5.0)):
+        for number in [member.pid for member in left]:
+            if number is not None:  # it has ended meanwhile
+                with suppress(ProcessLookupError):
+                    os.kill(number, which)
+        end = time.monotonic() + seconds
+        while left and time.monotonic() < end:
+            time.sleep(0.02)
+            left = [member for member in left if member.pid is not None]
     for member in network:
-        if member.pid is None:
-            member._beside(".pid").unlink(missing_ok=True)
+        if member not in left:
+            with suppress(OSError):  # a folder that cannot be written: a note of no process is harmless
+                running.forget(member.path)
+
+
+def _start(network: list[Member]) -> None:
+    """Start processes that go on without this one, all from one that has loaded what they need."""
+    if network:
+        ended = subprocess.run(
+            [sys.executable, "-m", "collegium.live", "--start"], input="\n".join(str(one.path) for one in network),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        if ended.returncode:
+            reason = ended.stderr.strip().rpartition("\n")[2].removeprefix("collegium: ")
+            raise LiveError(reason or "no process could be started")
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """No other process starts agents of this folder meanwhile."""
-    (folder / _RUN).mkdir(exist_ok=True)
-    with (folder / _RUN / "lock").open("w") as lock:
+    (folder / running.RUN).mkdir(exist_ok=True)
+    with (folder / running.RUN / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _identity(folder: Path) -> list[int]:
-    """What a folder keeps when it is moved, and a copy has not."""
-    found = folder.stat()
-    return [found.st_dev, found.st_ino]
-
-
-def _kill(number: int | None, which: signal.Signals) -> None:
-    if number is not None:
-        with suppress(ProcessLookupError):
-            os.kill(number, which)
-
-
-def _has_ended(member: Member) -> bool:
-    _reap()
-    return member.pid is None
-
-
-def _reap() -> None:
-    """Reap processes this one started that have ended."""
-    for number, child in list(_children.items()):
-        if child.poll() is not None:
-            del _children[number]
-
-
-def _began(number: int) -> str | None:
-    """When a process began, in the kernel's ticks; None if there is no such process, or only its remains."""
-    try:
-        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
 
 
 def _not_ready_reason(member: Member) -> str | None:

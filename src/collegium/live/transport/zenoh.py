@@ -24,9 +24,11 @@ LEASE_MS = 2000  # a neighbour that has sent nothing for so long is gone
 RETRY_MS = 500  # pause between attempts to reach a neighbour
 OPEN_MS = 2000  # longest time for one attempt: a stopped process accepts the connection and never answers
 STALL_US = 100_000  # longest wait for a neighbour whose queue is full; then it loses frames, and the others get theirs
-# One thread for all that Zenoh does, set before the first session of a process: with its usual five, a frame is handed
-# from thread to thread twice as often, and a round of nine agents takes half again as long.
-ONE_THREAD = "(rx: (handover: tx), net: (handover: tx), acc: (handover: tx), app: (handover: tx))"
+# Two threads for all that Zenoh does, set before the first session of a process: with its usual five pools a frame is
+# handed from thread to thread twice as often. With one, a neighbour that floods delays the frames of all others.
+TWO_THREADS = (
+    "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), acc: (handover: rx), app: (handover: rx))"
+)
 LARGEST_FRAME = 1 << 26  # bytes; a receiver drops what is longer before it is put together
 
 
@@ -57,7 +59,7 @@ class ZenohTransport(Transport):
             raise LiveError(f"the transport of {place.name} is open already: close it first")
         if place.tls is not None:
             check(place.tls, place.name)
-        os.environ.setdefault("ZENOH_RUNTIME", ONE_THREAD)
+        os.environ.setdefault("ZENOH_RUNTIME", TWO_THREADS)
         try:
             session = self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(self._config)))
         except zenoh.ZError as problem:
