@@ -22,7 +22,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -37,6 +36,7 @@ from collegium.live.http.limits import JPEG, JSON, PNG, Admission, ClientGone, R
 from collegium.live.http.metrics import Metrics
 from collegium.live.http.protocol import WAKE
 from collegium.live.http.server import Server, is_loopback, listen
+from collegium.live.transport.base import Tls
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -81,27 +81,20 @@ def agent_server(
     host: str = "127.0.0.1",
     port: int = 0,
     *,
-    certificate: Path | None = None,
-    key: Path | None = None,
-    client_ca: Path | None = None,
+    tls: Tls | None = None,
+    client_certificates: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> Server:
     """An agent's port, taken; open to other machines only with a token or certificates of clients."""
-    if client_ca is not None and certificate is None:
+    if client_certificates and tls is None:
         raise LiveError("client certificates need HTTPS: give the port a certificate and a key of its own")
-    bound = listen(host, port, to_others=settings.token_sha256 is not None or client_ca is not None)
-    if certificate is None and not is_loopback(bound.getsockname()[0]):
+    bound = listen(host, port, to_others=settings.token_sha256 is not None or client_certificates)
+    if tls is None and not is_loopback(bound.getsockname()[0]):
         _logger.warning("the token travels unencrypted to %s: give the port a certificate", host)
     return Server(
-        App(agent, settings),
-        bound,
-        certificate=certificate,
-        key=key,
-        client_ca=client_ca,
-        connections=4 * settings.requests,
-        grace_seconds=settings.grace_seconds,
-        started=started,
-    )
+        App(agent, settings), bound, tls=tls, client_certificates=client_certificates, started=started,
+        connections=4 * settings.requests, grace_seconds=settings.grace_seconds,
+    )  # fmt: skip
 
 
 class App:
@@ -172,7 +165,9 @@ class App:
                 raise Refusal(404, "Not Found; /openapi.json lists what there is")
             allowed, handle = self.routes[endpoint]
             if method != allowed and (method, allowed) != ("HEAD", "GET"):
-                return _not_allowed(method, allowed)
+                possible = "GET, HEAD" if allowed == "GET" else allowed
+                sentence = f"{method[:20]} is not possible here; possible: {possible}"
+                return Answer(Error(sentence), 405, ((b"allow", possible.encode()),))
             self._admission.requests += is_counted
             try:
                 return await handle(request)
@@ -333,9 +328,3 @@ def _refused(refusal: Refusal) -> Answer:
         headers.append((b"connection", b"close"))
     after = None if refusal.retry_after is None else round(refusal.retry_after, 3)
     return Answer(Error(str(refusal), after), refusal.status, tuple(headers))
-
-
-def _not_allowed(method: str, allowed: str) -> Answer:
-    possible = "GET, HEAD" if allowed == "GET" else allowed
-    sentence = f"{method[:20]} is not possible here; possible: {possible}"
-    return Answer(Error(sentence), 405, ((b"allow", possible.encode()),))
