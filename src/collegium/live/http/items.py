@@ -30,7 +30,7 @@ NO_NAME = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Characters no name may have: control characters and line ends."""
 _DEEPEST_VIEW = 4
 _LONGEST_HEADER = 4096
-_UNPRINTED = re.compile(f"[{NO_NAME}]")
+_UNPRINTED = re.compile(f"[{NO_NAME}\ud800-\udfff]")  # halves of characters cannot be written either
 _OPENING = re.compile(rb"[ \t\r\n\[]*+")
 
 
@@ -72,7 +72,7 @@ def parse_name(text: str) -> Name:
     """A name as it stands in an address: digits alone are a whole number, anything else is a string."""
     if not 1 <= len(text) <= LONGEST_NAME:
         raise Refusal(422, f"an id has 1 to {LONGEST_NAME} characters; this one has {len(text)}")
-    if _UNPRINTED.search(text) or not _is_text(text):
+    if _UNPRINTED.search(text):
         raise Refusal(422, f"an id has no control characters, line ends or broken characters; got {ascii(text)[:80]}")
     return _normal(text)
 
@@ -369,14 +369,6 @@ def _normal(name: str) -> Name:
     if name.isdecimal() and name.isascii() and (name[0] != "0" or name == "0") and int(name) <= LARGEST_NUMBER:
         return int(name)
     return name
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _too_many(n: int, limits: Limits) -> Refusal:
