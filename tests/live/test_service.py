@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -630,7 +631,7 @@ def certificates(tmp_path_factory):
 
 def test_client_certificates(certificates):
     agent, user, stranger = certificates["agent"], certificates["user"], certificates["stranger"]
-    port = {"certificate": agent.certificate, "key": agent.key, "client_ca": agent.ca}
+    port = {"tls": agent, "client_certificates": True}
     with in_memory(ALONE) as agents, served(agents[0], **port) as server:
         assert server.url.startswith("https://")
         with Client(server.url, ca=agent.ca, certificate=(user.certificate, user.key)) as client:
@@ -653,11 +654,11 @@ def test_certificates_that_do_not_go_together(certificates, tmp_path):
     agent, user = certificates["agent"], certificates["user"]
     with in_memory(ALONE) as agents:
         with pytest.raises(LiveError, match="certificate of the port cannot be used"):
-            agent_server(agents[0], certificate=agent.certificate, key=user.key)
+            agent_server(agents[0], tls=replace(agent, key=user.key))
         with pytest.raises(LiveError, match="certificate of the port cannot be used"):
-            agent_server(agents[0], certificate=tmp_path / "none.pem", key=agent.key)
+            agent_server(agents[0], tls=replace(agent, certificate=tmp_path / "none.pem"))
         with pytest.raises(LiveError, match="client certificates need HTTPS"):
-            agent_server(agents[0], client_ca=agent.ca)
+            agent_server(agents[0], client_certificates=True)
 
 
 # ── what the agent says of itself ─────────────────────────────────────────────────────────────────────────────────────

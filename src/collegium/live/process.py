@@ -40,15 +40,13 @@ def run(path: Path) -> None:
     port = file.http
     if (port.https or port.client_certificates) and place.tls is None:
         raise LiveError(f"{path}: https needs the agent's certificate, and there is no table [tls]")
-    secured = place.tls if port.https or port.client_certificates else None
     server = agent_server(
         agent,
         ServiceSettings(token_sha256=port.token_sha256),
         port.host,
         port.port,
-        certificate=secured.certificate if secured else None,
-        key=secured.key if secured else None,
-        client_ca=secured.ca if secured and port.client_certificates else None,
+        tls=place.tls if port.https or port.client_certificates else None,
+        client_certificates=port.client_certificates,
         started=lambda: _log.info("%s answers on %s after %.1f s", place.name, server.url, time.monotonic() - begun),
     )
     diagnosis = PeerDiagnosis(place, agent.explain)

@@ -13,38 +13,33 @@ request costs one task, one timer and no layers. It is served by `Server`, whose
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from collegium.errors import CollegiumError, LiveError
+from collegium.errors import LiveError
 from collegium.live.agent import Agent
-from collegium.live.answers import Accepted, Busy, Conflict, Error, ItemResult, ItemResults, Pending, Readiness
+from collegium.live.answers import Accepted, Error, Pending, Readiness
 from collegium.live.http import openapi
-from collegium.live.http.items import Batch, Doubles, check_kind, options_of, parse, parse_name, switch
-from collegium.live.http.limits import JPEG, JSON, PNG, Admission, ClientGone, Receive, Refusal, ServiceSettings
+from collegium.live.http.items import options_of, parse_name, switch
+from collegium.live.http.limits import JSON, Admission, ClientGone, Receive, Refusal, ServiceSettings
 from collegium.live.http.metrics import Metrics
 from collegium.live.http.protocol import WAKE
 from collegium.live.http.server import Server, is_loopback, listen
+from collegium.live.http.submissions import Request, Submissions
+from collegium.live.transport.base import Tls
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _logger = logging.getLogger("collegium.live")
-_LARGE = 1 << 18  # bodies from here on are decoded by the worker, so that the port stays responsive
 _ITEM = "/v1/items/{id}"
 _SETTINGS = ServiceSettings()
-_T = TypeVar("_T")
 
 
 def _plain_value(value: Any) -> Any:
@@ -64,44 +59,26 @@ class Answer(NamedTuple):
     kind: str = JSON
 
 
-class Request(NamedTuple):
-    """A request, as far as it has arrived."""
-
-    path: str
-    query: bytes
-    headers: dict[bytes, bytes]
-    receive: Receive
-    wake: Callable[[], None]
-    """Makes `receive` return."""
-
-
 def agent_server(
     agent: Agent,
     settings: ServiceSettings = _SETTINGS,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
-    certificate: Path | None = None,
-    key: Path | None = None,
-    client_ca: Path | None = None,
+    tls: Tls | None = None,
+    client_certificates: bool = False,
     started: Callable[[], object] = lambda: None,
 ) -> Server:
     """An agent's port, taken; open to other machines only with a token or certificates of clients."""
-    if client_ca is not None and certificate is None:
+    if client_certificates and tls is None:
         raise LiveError("client certificates need HTTPS: give the port a certificate and a key of its own")
-    bound = listen(host, port, to_others=settings.token_sha256 is not None or client_ca is not None)
-    if certificate is None and not is_loopback(bound.getsockname()[0]):
+    bound = listen(host, port, to_others=settings.token_sha256 is not None or client_certificates)
+    if tls is None and not is_loopback(bound.getsockname()[0]):
         _logger.warning("the token travels unencrypted to %s: give the port a certificate", host)
     return Server(
-        App(agent, settings),
-        bound,
-        certificate=certificate,
-        key=key,
-        client_ca=client_ca,
-        connections=4 * settings.requests,
-        grace_seconds=settings.grace_seconds,
-        started=started,
-    )
+        App(agent, settings), bound, tls=tls, client_certificates=client_certificates, started=started,
+        connections=4 * settings.requests, grace_seconds=settings.grace_seconds,
+    )  # fmt: skip
 
 
 class App:
@@ -125,11 +102,7 @@ class App:
         self._metrics = Metrics(agent, self._responses)
         # A request with more items than can ever be pending would be told to retry for ever.
         self._limits = replace(settings.limits, items=min(settings.limits.items, agent.status().items.most))
-        self._worker: ThreadPoolExecutor | None = None
-        self._queued = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._decided: deque[Callable[[], None]] = deque()
-        self._is_waking = False
+        self._submissions = Submissions(agent, replace(settings, limits=self._limits), self._admission)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -155,9 +128,7 @@ class App:
         await send({"type": "http.response.body", "body": body})
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """The worker lives as long as the port is open."""
-        self._loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, f"{self.agent.name}-model") as self._worker:
+        with self._submissions.open():
             await receive()
             await send({"type": "lifespan.startup.complete"})
             await receive()
@@ -172,7 +143,9 @@ class App:
                 raise Refusal(404, "Not Found; /openapi.json lists what there is")
             allowed, handle = self.routes[endpoint]
             if method != allowed and (method, allowed) != ("HEAD", "GET"):
-                return _not_allowed(method, allowed)
+                possible = "GET, HEAD" if allowed == "GET" else allowed
+                sentence = f"{method[:20]} is not possible here; possible: {possible}"
+                return Answer(Error(sentence), 405, ((b"allow", possible.encode()),))
             self._admission.requests += is_counted
             try:
                 return await handle(request)
@@ -184,102 +157,8 @@ class App:
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def post_items(self, request: Request) -> Answer:
-        kind = check_kind(request.headers.get(b"content-type", b"").decode("latin-1"))
-        if request.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise Refusal(415, "send the body as it is, without a Content-Encoding")
-        pieces: list[bytes] = []
-        hint = "send fewer items at a time, or NPY for JSON"
-        try:
-            await self._admission.read(request.receive, request.headers, pieces, self._limits.of(kind), hint)
-            batch, scores = await self._items(kind, request.query, pieces)
-        finally:
-            self._admission.release(pieces)
-        decided = self._submit(batch, scores)
-        if not batch.wait:
-            return Answer(Accepted(len(batch.names)), 202)
-        if not decided.done():
-            await self._decision(decided, request)
-        try:
-            results = decided.result()
-        except LiveError as problem:
-            raise Refusal(503, str(problem)) from None
-        return Answer(results[0] if batch.alone else ItemResults(results))
-
-    async def _items(self, kind: str, query: bytes, pieces: list[bytes]) -> tuple[Batch, Doubles]:
-        """The items and their scores; whatever may take long is done by the worker, one request after the other."""
-        classes, body = len(self.agent.classes), b"".join(pieces)
-        if kind in (PNG, JPEG) or len(body) > _LARGE:
-            return await self._in_worker(lambda: self._scored(parse(kind, query, body, self._limits, classes)))
-        batch = parse(kind, query, body, self._limits, classes)
-        return (batch, batch.scores) if batch.scores is not None else await self._in_worker(lambda: self._scored(batch))
-
-    async def _in_worker(self, work: Callable[[], _T]) -> _T:
-        if self._queued >= self.settings.queue or self._worker is None:
-            raise Refusal(429, f"{self._queued} requests wait for the model of {self.agent.name} already: retry")
-        self._queued += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
-        finally:
-            self._queued -= 1
-
-    def _scored(self, batch: Batch) -> tuple[Batch, Doubles]:
-        if batch.scores is not None:
-            return batch, batch.scores
-        assert batch.views is not None
-        try:
-            scores = np.asarray(self.agent.score(batch.views), np.float64)
-        except CollegiumError as problem:
-            raise Refusal(422, str(problem)) from None
-        except (ValueError, TypeError) as problem:
-            reason = (str(problem).splitlines() or ["no reason given"])[0][:300]
-            raise Refusal(422, f"the model of {self.agent.name} refuses views of this shape: {reason}") from None
-        classes = len(self.agent.classes)
-        shape = (len(batch.names),) if classes <= 2 else (len(batch.names), classes)
-        if scores.shape != shape or not bool(np.isfinite(scores).all()):
-            wanted = "one finite number" if classes <= 2 else f"{classes} finite numbers"
-            raise Refusal(422, f"the model of {self.agent.name} does not give {wanted} for each of these views")
-        return batch, scores
-
-    def _submit(self, batch: Batch, scores: Doubles) -> Future[list[ItemResult]]:
-        try:
-            return self.agent.submit(batch.names, scores, batch.trace)
-        except Busy as problem:
-            raise Refusal(429, str(problem), problem.retry_after) from None
-        except Conflict as problem:
-            raise Refusal(409, str(problem)) from None
-        except LiveError as problem:
-            raise Refusal(503, str(problem)) from None
-        except CollegiumError as problem:
-            raise Refusal(422, str(problem)) from None
-
-    async def _decision(self, decided: Future[list[ItemResult]], request: Request) -> None:
-        """Until the network has decided; no longer than allowed, and not for a client that is gone."""
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.settings.answer_seconds, request.wake)
-        decided.add_done_callback(partial(self._wake, request.wake))
-        try:
-            while not decided.done():
-                if (await request.receive())["type"] == "http.disconnect":
-                    raise ClientGone
-                if loop.time() > timer.when() - 0.001:  # timers may be a little early
-                    seconds = self.settings.answer_seconds
-                    raise Refusal(503, f"not decided within {seconds:g} s; GET /v1/items/… has the result later")
-        finally:
-            timer.cancel()
-
-    def _wake(self, request: Callable[[], None], _: object) -> None:
-        """Called by any thread; the loop is woken once for all requests that were decided together."""
-        self._decided.append(request)
-        if not self._is_waking:
-            self._is_waking = True
-            assert self._loop is not None
-            with suppress(RuntimeError):  # the port is closed by now, and no request waits
-                self._loop.call_soon_threadsafe(self._wake_all)
-
-    def _wake_all(self) -> None:
-        self._is_waking = False  # first: what is appended from here on wakes the loop again
-        while self._decided:
-            self._decided.popleft()()
+        decided = await self._submissions.decide(request)
+        return Answer(decided, 202 if isinstance(decided, Accepted) else 200)
 
     async def get_item(self, request: Request) -> Answer:
         trace = switch(options_of(request.query, ("trace",)), "trace", False)
@@ -333,9 +212,3 @@ def _refused(refusal: Refusal) -> Answer:
         headers.append((b"connection", b"close"))
     after = None if refusal.retry_after is None else round(refusal.retry_after, 3)
     return Answer(Error(str(refusal), after), refusal.status, tuple(headers))
-
-
-def _not_allowed(method: str, allowed: str) -> Answer:
-    possible = "GET, HEAD" if allowed == "GET" else allowed
-    sentence = f"{method[:20]} is not possible here; possible: {possible}"
-    return Answer(Error(sentence), 405, ((b"allow", possible.encode()),))

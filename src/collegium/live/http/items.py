@@ -30,7 +30,7 @@ NO_NAME = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Characters no name may have: control characters and line ends."""
 _DEEPEST_VIEW = 4
 _LONGEST_HEADER = 4096
-_UNPRINTED = re.compile(f"[{NO_NAME}]")
+_UNPRINTED = re.compile(f"[{NO_NAME}\ud800-\udfff]")  # halves of characters cannot be written either
 _OPENING = re.compile(rb"[ \t\r\n\[]*+")
 
 
@@ -72,7 +72,7 @@ def parse_name(text: str) -> Name:
     """A name as it stands in an address: digits alone are a whole number, anything else is a string."""
     if not 1 <= len(text) <= LONGEST_NAME:
         raise Refusal(422, f"an id has 1 to {LONGEST_NAME} characters; this one has {len(text)}")
-    if _UNPRINTED.search(text) or not _is_text(text):
+    if _UNPRINTED.search(text):
         raise Refusal(422, f"an id has no control characters, line ends or broken characters; got {ascii(text)[:80]}")
     return _normal(text)
 
@@ -80,8 +80,6 @@ def parse_name(text: str) -> Name:
 # -- JSON
 
 _Id = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-
-
 _NOTHING = Raw()
 _Score = TypeVar("_Score")  # a number, or a list of one for each class
 
@@ -119,23 +117,20 @@ _FORMS = (
 def _from_json(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
     options = options_of(query, ("trace", "wait"))
     given: _Body[Any] = _decoded(_body_decoder(classes), body, "the body", classes)
-    trace = switch(options, "trace", given.trace)
-    wait = switch(options, "wait", given.wait)
-    forms = (given.id is not UNSET, given.items is not UNSET, given.ids is not UNSET)
-    if forms == (True, False, False):
-        alone = _Item(given.id, given.score, given.view)  # type: ignore[arg-type]
-        _no_more(given.scores is UNSET and given.views is _NOTHING)
-        names, scores, views = _from_items([alone], limits)
-    elif forms == (False, True, False):
-        _no_more(given.score is UNSET and given.scores is UNSET and given.view is _NOTHING and given.views is _NOTHING)
-        names, scores, views = _from_items(given.items, limits)  # type: ignore[arg-type]
-    elif forms == (False, False, True):
-        _no_more(given.score is UNSET and given.view is _NOTHING)
+    trace, wait = switch(options, "trace", given.trace), switch(options, "wait", given.wait)
+    is_alone, is_list, is_columns = given.id is not UNSET, given.items is not UNSET, given.ids is not UNSET
+    if is_alone + is_list + is_columns != 1:
+        raise Refusal(422, _FORMS)
+    has_single = given.score is not UNSET or given.view is not _NOTHING
+    has_columns = given.scores is not UNSET or given.views is not _NOTHING
+    if has_single > is_alone or has_columns > is_columns:
+        raise Refusal(422, f"the body mixes two forms: {_FORMS}")
+    if is_columns:
         names = _check_names(given.ids, limits)  # type: ignore[arg-type]
         scores, views = _from_columns(given.scores, given.views, len(names))
     else:
-        raise Refusal(422, _FORMS)
-    return Batch(names, scores, views, trace, wait, alone=forms[0])
+        names, scores, views = _from_items([given] if is_alone else given.items, limits)  # type: ignore[arg-type, list-item]
+    return Batch(names, scores, views, trace, wait, is_alone)
 
 
 def _from_items(items: list[_Item[Any]], limits: Limits) -> tuple[list[Name], Doubles | None, NDArray[Any] | None]:
@@ -146,12 +141,10 @@ def _from_items(items: list[_Item[Any]], limits: Limits) -> tuple[list[Name], Do
         return names, np.array(scores, np.float64), None
     if all(score is UNSET for score in scores) and not any(unseen):
         views = [_numbers(item.view, f"the view of item {item.id!r:.60}", _DEEPEST_VIEW) for item in items]
-        if any(view.shape != views[0].shape for view in views):
-            other = next(k for k, view in enumerate(views) if view.shape != views[0].shape)
-            raise Refusal(
-                422,
-                f"all views must have the same shape: item 0 has {views[0].shape}, item {other} {views[other].shape}",
-            )
+        other = next((k for k, view in enumerate(views) if view.shape != views[0].shape), None)
+        if other is not None:
+            shapes = f"item 0 has {views[0].shape}, item {other} {views[other].shape}"
+            raise Refusal(422, f"all views must have the same shape: {shapes}")
         return names, None, np.stack(views)
     raise Refusal(422, "each item needs a score or a view, and all items of one request the same of the two")
 
@@ -169,11 +162,6 @@ def _from_columns(
     if values.ndim < 2:
         raise Refusal(422, "views must be a list of lists: one list of numbers for each item")
     return None, values
-
-
-def _no_more(alone: bool) -> None:
-    if not alone:
-        raise Refusal(422, f"the body mixes two forms: {_FORMS}")
 
 
 @cache
@@ -381,14 +369,6 @@ def _normal(name: str) -> Name:
     if name.isdecimal() and name.isascii() and (name[0] != "0" or name == "0") and int(name) <= LARGEST_NUMBER:
         return int(name)
     return name
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _too_many(n: int, limits: Limits) -> Refusal:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -25,6 +26,17 @@ _ITEMS = {
     "past_deadline": ("past_deadline", "Items decided at their deadline, before the last round."),
     "refused": ("refused", "Items refused because too many were pending."),
     "no_room": ("no_room", "Neighbours' items left out for lack of memory or budget."),
+}
+_BY_NEIGHBOUR = {
+    "rejected_frames": ("frames_rejected", "Invalid frames from a neighbour."),
+    "over_budget": ("over_budget", "Items, questions and frames of a neighbour beyond its budget, which were dropped."),
+    "missed": ("messages_missed", "Messages of a neighbour missing when a round went on."),
+}
+_Values = float | Mapping[Any, float]
+"""One number, or one for each tuple of labels."""
+_TIMES = {
+    "response_ms": ("response_seconds", "Usual time from our own message to the neighbour's."),
+    "deadline_ms": ("deadline_seconds", "Time after which a neighbour's message is re-requested."),
 }
 
 
@@ -50,81 +62,53 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Families made from the agent's status now."""
         status = self._agent.status()
+        items = status.items
         for field, (name, text) in _ITEMS.items():
-            yield _counter(f"items_{name}", text, getattr(status.items, field))
-        yield _gauge("items_pending", "Items begun and not decided.", status.items.pending)
-        yield _gauge("items_waiting", "Items submitted and not begun, because the agent is busy.", status.items.waiting)
-        yield _gauge("items_pending_max", "Items submitted here that may be pending at once.", status.items.most)
+            yield _counter(f"items_{name}", text, getattr(items, field))
+        yield _gauge("items_pending", "Items begun and not decided.", items.pending)
+        yield _gauge("items_waiting", "Items submitted and not begun, because the agent is busy.", items.waiting)
+        yield _gauge("items_pending_max", "Items submitted here that may be pending at once.", items.most)
         yield _counter("rounds", "Rounds completed, summed over items.", status.rounds_done)
         yield _counter("messages_re_requested", "Messages re-requested after their deadline.", status.re_requested)
-        yield _counter(
-            "overloaded_seconds", "Seconds in which submissions had to wait or were refused.", status.overloaded_s
-        )
+        text = "Seconds in which submissions had to wait or were refused."
+        yield _counter("overloaded_seconds", text, status.overloaded_s)
         yield _gauge("ready", "1 if all neighbours are connected.", status.ready)
-        version = GaugeMetricFamily("collegium_version_info", "1, with the version of Collegium.", labels=["version"])
-        version.add_metric([collegium_version()], 1)
-        yield version
-        carried = CounterMetricFamily("collegium_bytes", "Bytes of frames sent and received.", labels=["direction"])
-        carried.add_metric(["sent"], status.bytes.sent)
-        carried.add_metric(["received"], status.bytes.received)
-        yield carried
+        yield _gauge("version_info", "1, with the version of Collegium.", {(collegium_version(),): 1}, "version")
+        carried = {("sent",): status.bytes.sent, ("received",): status.bytes.received}
+        yield _counter("bytes", "Bytes of frames sent and received.", carried, "direction")
         yield from _neighbours(status.neighbours)
         yield _latency(status.latency)
-        responses = CounterMetricFamily("collegium_http_responses", "HTTP responses.", labels=["endpoint", "status"])
-        for (endpoint, code), count in sorted(self._responses.items()):
-            responses.add_metric([endpoint, str(code)], count)
-        yield responses
+        responses = {(endpoint, str(code)): n for (endpoint, code), n in sorted(self._responses.items())}
+        yield _counter("http_responses", "HTTP responses.", responses, "endpoint", "status")
 
 
-def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"collegium_{name}", text, value=value)
+def _counter(name: str, text: str, value: _Values, *labels: str) -> Metric:
+    return _filled(CounterMetricFamily(f"collegium_{name}", text, labels=labels), value)
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"collegium_{name}", text, value=value)
+def _gauge(name: str, text: str, value: _Values, *labels: str) -> Metric:
+    return _filled(GaugeMetricFamily(f"collegium_{name}", text, labels=labels), value)
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, value: _Values) -> Metric:
+    for labels, number in value.items() if isinstance(value, Mapping) else [((), value)]:
+        family.add_metric(labels, number)
+    return family
 
 
 def _neighbours(neighbours: list[NeighbourStatus]) -> Iterator[Metric]:
-    state = GaugeMetricFamily(
-        "collegium_neighbour_state", "1 for the state a neighbour is in.", labels=["neighbour", "state"]
-    )
-    rejected = CounterMetricFamily(
-        "collegium_frames_rejected", "Invalid frames from a neighbour.", labels=["neighbour"]
-    )
-    over_budget = CounterMetricFamily(
-        "collegium_over_budget",
-        "Items, questions and frames of a neighbour beyond its budget, which were dropped.",
-        labels=["neighbour"],
-    )
-    missed = CounterMetricFamily(
-        "collegium_messages_missed", "Messages of a neighbour missing when a round went on.", labels=["neighbour"]
-    )
-    response = GaugeMetricFamily(
-        "collegium_response_seconds", "Usual time from our own message to the neighbour's.", labels=["neighbour"]
-    )
-    deadline = GaugeMetricFamily(
-        "collegium_deadline_seconds", "Time after which a neighbour's message is re-requested.", labels=["neighbour"]
-    )
-    for neighbour in neighbours:
-        name = neighbour.name
-        for possible in State:
-            state.add_metric([name, str(possible)], float(neighbour.state == possible))
-        rejected.add_metric([name], neighbour.rejected_frames)
-        over_budget.add_metric([name], neighbour.over_budget)
-        missed.add_metric([name], neighbour.missed)
-        if neighbour.response_ms is not None:
-            response.add_metric([name], neighbour.response_ms / 1e3)
-        deadline.add_metric([name], neighbour.deadline_ms / 1e3)
-    yield from (state, rejected, over_budget, missed, response, deadline)
+    states = {(n.name, str(state)): float(n.state == state) for n in neighbours for state in State}
+    yield _gauge("neighbour_state", "1 for the state a neighbour is in.", states, "neighbour", "state")
+    for field, (name, text) in _BY_NEIGHBOUR.items():
+        yield _counter(name, text, {(n.name,): getattr(n, field) for n in neighbours}, "neighbour")
+    for field, (name, text) in _TIMES.items():
+        known = {(n.name,): ms / 1e3 for n in neighbours if (ms := getattr(n, field)) is not None}
+        yield _gauge(name, text, known, "neighbour")
 
 
 def _latency(latency: Histogram) -> Metric:
     """From a count per interval to Prometheus' counts up to each bound."""
     family = HistogramMetricFamily("collegium_item_seconds", "From an item's beginning here to its decision.")
-    bounds = [str(bound) for bound in latency.bounds] + ["+Inf"]
-    total, buckets = 0, []
-    for bound, count in zip(bounds, latency.counts, strict=True):
-        total += count
-        buckets.append((bound, float(total)))
-    family.add_metric([], buckets, sum_value=latency.sum)
+    bounds = [*map(str, latency.bounds), "+Inf"]
+    family.add_metric([], list(zip(bounds, accumulate(latency.counts), strict=True)), sum_value=latency.sum)
     return family

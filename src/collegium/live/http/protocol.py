@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from enum import Enum
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 WAKE = "collegium.wake"
+
+
+class _Part(Enum):
+    """How much of a request has arrived."""
+
+    NOTHING, HEAD, BODY, WHOLE = range(4)
+
+
+_UNTIL_BODY = (_Part.NOTHING, _Part.HEAD)
 
 
 class _Joined:
@@ -50,9 +60,8 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
-        self._is_too_long = False
+        self._part, self._parsed, self._unparsed = _Part.NOTHING, 0, 0
         self._stalled: asyncio.TimerHandle | None = None
-        self._begin_head(has_begun=False)
         self._slow: asyncio.TimerHandle | None = self.loop.call_later(self.head_seconds, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -61,23 +70,20 @@ class CarefulProtocol(HttpToolsProtocol):
         self._cancel_stalled()
 
     def data_received(self, data: bytes) -> None:
-        was_within = self._is_within_head
+        before = self._part
         super().data_received(data)
         # Most requests come whole: only one that does not needs a timer.
-        if self._slow is None and (self._is_within_head or self._is_within_body):
-            seconds = self.head_seconds if self._is_within_head else self.body_seconds
+        if self._slow is None and self._part in (_Part.HEAD, _Part.BODY):
+            seconds = self.head_seconds if self._part is _Part.HEAD else self.body_seconds
             self._slow = self.loop.call_later(seconds, self._too_slow)
-        if was_within and self._is_within_head:  # nothing but head in this piece, and not its end
+        if before in _UNTIL_BODY and self._part in _UNTIL_BODY:  # nothing but head in this piece, and not its end
             self._unparsed += len(data)
             if self._unparsed > self.head_bytes and not self.transport.is_closing():
                 self._refuse(431, b"the head of the request is too long")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._is_within_head:
-            self._head_began = True
-        else:
-            self._begin_head(has_begun=True)
+        self._part, self._parsed, self._unparsed = _Part.HEAD, 0, 0
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -88,13 +94,13 @@ class CarefulProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._is_within_head, self._is_within_body = False, True
+        self._part = _Part.BODY
         self._stop_clock()
         super().on_headers_complete()
         self.scope["extensions"] = {WAKE: self.cycle.message_event.set}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:
-        self._is_within_body = False
+        self._part = _Part.WHOLE
         self._stop_clock()
         super().on_message_complete()
 
@@ -114,7 +120,7 @@ class CarefulProtocol(HttpToolsProtocol):
         self._cancel_stalled()
 
     def send_400_response(self, msg: str) -> None:
-        if self._is_too_long:
+        if self._parsed > self.head_bytes:
             self._refuse(431, b"the head of the request is too long")
         else:
             self._refuse(400, b"this is not HTTP/1.1")
@@ -130,10 +136,6 @@ class CarefulProtocol(HttpToolsProtocol):
         )
         self.transport.close()
 
-    def _begin_head(self, *, has_begun: bool) -> None:
-        self._parsed = self._unparsed = 0
-        self._is_within_head, self._is_within_body, self._head_began = True, False, has_begun
-
     def _stop_clock(self) -> None:
         if self._slow is not None:
             self._slow.cancel()
@@ -147,15 +149,14 @@ class CarefulProtocol(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._parsed += size
         if self._parsed > self.head_bytes:
-            self._is_too_long = True
             raise ValueError  # the parser stops, and Uvicorn calls send_400_response
 
     def _too_slow(self) -> None:
         if self.transport.is_closing():
             return
-        if self._is_within_body and not self.pipeline and not self.cycle.response_started:
+        if self._part is _Part.BODY and not self.pipeline and not self.cycle.response_started:
             self._refuse(408, b"the body of the request did not arrive in time")
-        elif self._is_within_head and self._head_began:
+        elif self._part is _Part.HEAD:
             self._refuse(408, b"the head of the request did not arrive in time")
         else:
             self.transport.close()

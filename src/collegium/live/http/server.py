@@ -10,7 +10,6 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,6 +17,7 @@ import uvicorn
 
 from collegium.errors import LiveError
 from collegium.live.http.protocol import CarefulProtocol
+from collegium.live.transport.base import Tls
 
 
 def listen(host: str, port: int, *, to_others: bool, hint: str = "") -> socket.socket:
@@ -59,7 +59,7 @@ def is_loopback(host: str) -> bool:
 class Server:
     """An application on a bound port, open while `run` runs.
 
-    certificate, key: serve HTTPS; client_ca: accept only clients with a certificate of this authority;
+    tls: serve HTTPS; client_certificates: accept only clients with a certificate of the same authority;
     connections: how many at once; grace_seconds: at the end, for requests in progress;
     started, ending: called when the port is open, and before it waits for requests in progress.
     """
@@ -69,9 +69,8 @@ class Server:
         application: Callable[..., Any],
         bound: socket.socket,
         *,
-        certificate: Path | None = None,
-        key: Path | None = None,
-        client_ca: Path | None = None,
+        tls: Tls | None = None,
+        client_certificates: bool = False,
         connections: int = 1024,
         grace_seconds: float = 15.0,
         started: Callable[[], object] = lambda: None,
@@ -79,27 +78,13 @@ class Server:
     ) -> None:
         host, port = bound.getsockname()[:2]
         config = uvicorn.Config(
-            application,
-            host,
-            port,
-            loop="asyncio",
-            http=CarefulProtocol,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            interface="asgi3",
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            limit_concurrency=connections,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=math.ceil(grace_seconds),
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-            ssl_ca_certs=None if client_ca is None else str(client_ca),
-            ssl_cert_reqs=ssl.CERT_NONE if client_ca is None else ssl.CERT_REQUIRED,
-        )
+            application, host, port, http=CarefulProtocol, loop="asyncio", ws="none", lifespan="on", interface="asgi3",
+            log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
+            limit_concurrency=connections, timeout_keep_alive=75, timeout_graceful_shutdown=math.ceil(grace_seconds),
+            ssl_certfile=tls.certificate if tls else None, ssl_keyfile=tls.key if tls else None,
+            ssl_ca_certs=str(tls.ca) if tls and client_certificates else None,
+            ssl_cert_reqs=ssl.CERT_REQUIRED if client_certificates else ssl.CERT_NONE,
+        )  # fmt: skip
         try:
             config.load()
         except (OSError, ssl.SSLError) as problem:
@@ -108,7 +93,7 @@ class Server:
         self._started = threading.Event()
         self._uvicorn = _Uvicorn(config, [self._started.set, started], ending)
         self._socket = bound
-        self.url = url(bound, is_https=certificate is not None)
+        self.url = url(bound, is_https=tls is not None)
 
     def run(self) -> None:
         """Serve until `stop`, SIGTERM or SIGINT; what was accepted by then is answered first."""
