@@ -28,9 +28,9 @@ from children import interruptible
 from collegium import policy, topology
 from collegium.errors import LiveError, ScoreError
 from collegium.live import keys
-from collegium.live.engine import Limits as AgentLimits
 from collegium.live.answers import Busy, Conflict, Evidence, ItemResult, Status
 from collegium.live.client import Client
+from collegium.live.engine import Limits as AgentLimits
 from collegium.live.http.app import App, agent_server
 from collegium.live.http.limits import JSON, NPY, PNG, Limits, ServiceSettings
 from collegium.live.http.openapi import collegium_version
@@ -766,7 +766,9 @@ def test_schemathesis_finds_nothing(tmp_path):
     400 is for NPY and pictures, whose bytes it does not describe.
     """
     config = tmp_path / "schemathesis.toml"
-    config.write_text('[checks]\npositive_data_acceptance.expected-statuses = ["2xx", "400", "404", "409", "413", "422"]\n')
+    config.write_text(
+        '[checks]\npositive_data_acceptance.expected-statuses = ["2xx", "400", "404", "409", "413", "422"]\n'
+    )
     with one(SECURED, score=mean) as (_, ask):
         command = [
             SCHEMATHESIS, "--config-file", config, "run", f"{ask.url}/openapi.json",
