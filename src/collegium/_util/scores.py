@@ -71,5 +71,15 @@ def _of_classes(values: Doubles) -> Doubles:
             f"scores of several classes must sum to zero over the classes: item {i}, agent {k} sums to "
             f"{sums[i, k]:.6g}. Take log-probabilities less their mean, scores - scores.mean(2, keepdims=True)"
         )
-    # What rounding left over is shared out, so that no entry has more of it than another.
-    return np.where((sums > 1e-12 * size)[:, :, None], values - values.mean(axis=2, keepdims=True), values)
+    return centred(values)
+
+
+def centred(values: Doubles) -> Doubles:
+    """Scores (…, d) of several classes less their mean, or as they are where the sum is zero but for rounding.
+
+    What rounding left over is shared out, so that no entry has more of it than another; doing it twice changes nothing.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, size = np.abs(values.sum(axis=-1)), np.abs(values).max(axis=-1, initial=0.0)
+        off = ~(sums <= 1e-12 * size)
+        return np.where(off[..., None], values - values.mean(axis=-1, keepdims=True), values)

@@ -34,7 +34,7 @@ def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     due = rows[valid & (table.round[rows] == t) & (states == RUNNING)]
     if len(due):
         _measure(engine, n, int(due[0]), frame, now)
-        engine.progress.touch(due)
+        engine.progress.touch(np.unique(due))  # whatever a frame says, an item goes on once
     indices = np.array([engine.progress.sets.index(members) for members in frame.sets], np.uint16)
     of_item = indices[np.zeros(len(rows), np.intp) if frame.set_of is None else frame.set_of]
     if frame.spoke is not None:

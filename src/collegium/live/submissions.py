@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from collegium._util.randomness import U64, item_ids
+from collegium._util.scores import centred
 from collegium.errors import RuleError, ScoreError
 from collegium.live.answers import Busy, Conflict, Name
 from collegium.live.table import ANNOUNCED, DECIDED, GIVEN, LATE, NO_VIEW, RUNNING, Doubles, Rows, rerun
@@ -40,15 +41,16 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
         raise Busy(min(engine.account.retry_after, engine.deadlines.view / 2))
     ticket = Ticket(names, trace)
     # Decided items are told at once: their rows may be the next to be used again.
-    done = np.flatnonzero(known & (table.state[rows] == DECIDED))
-    if len(done):
+    is_done = known & (table.state[rows] == DECIDED)
+    if is_done.any():
+        done = np.flatnonzero(is_done)
         waiters.tell(ticket, done.tolist(), rows[done], engine.results)
     for place in [*np.flatnonzero(waits).tolist(), *fresh[free:].tolist()]:
         backlog.add(int(ids[place]), scores[place], (ticket, place))
     fresh = fresh[:free]
     if len(fresh):
         rows[fresh] = table.announce(ids[fresh], now, 1, -1)
-    for place in np.flatnonzero((rows >= 0) & (table.state[rows] != DECIDED)).tolist():
+    for place in np.flatnonzero((rows >= 0) & ~is_done).tolist():
         waiters.add(int(rows[place]), (ticket, place))
     begun = np.concatenate([announced, fresh])
     engine.progress.begin(rows[begun], scores[begun], view[begun], now)
@@ -103,8 +105,8 @@ def _checked(engine: Engine, names: Sequence[Name], scores: Doubles) -> Doubles:
         wanted = "one score each" if d == 1 else f"{d} scores each, one for each class"
         raise ScoreError(f"{n} items need {wanted}, but scores have shape {scores.shape}")
     scores = scores.reshape(n, d)
-    if d > 1:  # entries of several classes sum to zero
-        scores = scores - scores.mean(axis=1, keepdims=True)
+    if d > 1:
+        scores = centred(scores)
     outside = np.flatnonzero(~(np.abs(scores) <= most).all(axis=1))
     if len(outside):
         i = int(outside[0])

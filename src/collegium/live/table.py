@@ -187,8 +187,10 @@ class Table:
         self._free.extend(rows.tolist())
 
     def drop(self, rows: Rows) -> None:
-        """Items in which this agent takes no part, or no longer."""
+        """Items in which this agent takes no part, or no longer: then they are past, and not begun again from zero."""
         self._check(rows, (ANNOUNCED, RUNNING), "drop")
+        begun = self.id[rows[self.state[rows] == RUNNING]]
+        self._past[begun & np.uint64(len(self._past) - 1)] = begun
         for item in self.id[rows].tolist():
             del self._rows[item]
         self.state[rows] = FREE
