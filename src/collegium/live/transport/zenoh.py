@@ -29,6 +29,7 @@ STALL_US = 100_000  # longest wait for a neighbour whose queue is full; then it 
 TWO_THREADS = (
     "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), acc: (handover: rx), app: (handover: rx))"
 )
+LOOK_AGAIN = 1.0  # seconds after a link is there, until a token that was not reported is looked for
 LARGEST_FRAME = 1 << 26  # bytes; a receiver drops what is longer before it is put together
 
 
@@ -52,6 +53,9 @@ class ZenohTransport(Transport):
         self._to_all: zenoh.Publisher | None = None
         self._to: dict[int, zenoh.Publisher | None] = {peer.number: None for peer in place.neighbours}
         self._token: zenoh.LivelinessToken | None = None  # goes with its last reference
+        self._presence: Presence = lambda number, is_there: None
+        self._here: set[int] = set()
+        self._timer: threading.Timer | None = None
 
     def open(self, receive: Receive, presence: Presence) -> None:
         place = self._place
@@ -71,8 +75,9 @@ class ZenohTransport(Transport):
             for channel in _channels(place, peer):
                 received = partial(self._received, peer.number, receive)
                 session.declare_subscriber(_key(place, peer.name, channel), received)
+        self._presence = presence
         numbers = {_key(place, peer.name, "alive"): peer.number for peer in place.neighbours}
-        watch = partial(self._watch, numbers, presence)
+        watch = partial(self._watch, numbers)
         session.liveliness().declare_subscriber(_key(place, "*", "alive"), watch, history=True)
         self._token = session.liveliness().declare_token(_key(place, place.name, "alive"))
 
@@ -84,6 +89,8 @@ class ZenohTransport(Transport):
 
     def close(self) -> None:
         session, self._session, self._to_all, self._token = self._session, None, None, None
+        if self._timer is not None:
+            self._timer.cancel()
         self._to = dict.fromkeys(self._to)
         if session is not None:
             try:
@@ -113,19 +120,36 @@ class ZenohTransport(Transport):
         except Exception:
             log.exception("a frame of agent %d could not be handled", number)
 
-    def _watch(self, numbers: dict[str, int], presence: Presence, sample: zenoh.Sample) -> None:
+    def _watch(self, numbers: dict[str, int], sample: zenoh.Sample) -> None:
         number = numbers.get(str(sample.key_expr))
-        if self._session is None or number is None:
-            return
+        if self._session is not None and number is not None:
+            self._report(number, sample.kind == zenoh.SampleKind.PUT)
+
+    def _report(self, number: int, is_there: bool) -> None:
+        (self._here.add if is_there else self._here.discard)(number)
         try:
-            presence(number, sample.kind == zenoh.SampleKind.PUT)
+            self._presence(number, is_there)
         except Exception:
             log.exception("the presence of agent %d could not be handled", number)
+
+    def _look_again(self) -> None:
+        """Ask for the tokens of neighbours that are not here: when many links come up at once, some go unreported."""
+        for peer in self._place.neighbours:
+            session = self._session
+            if session is not None and peer.number not in self._here:
+                with suppress(zenoh.ZError):
+                    replies = session.liveliness().get(_key(self._place, peer.name, "alive"), timeout=1.0)
+                    if any(reply.ok is not None for reply in replies) and self._session is not None:
+                        self._report(peer.number, True)
 
     def _linked(self, event: zenoh.LinkEvent) -> None:
         link = event.link
         if event.kind == zenoh.SampleKind.PUT:
             _break_stalled(link)
+            if self._timer is None or not self._timer.is_alive():
+                self._timer = threading.Timer(LOOK_AGAIN, self._look_again)
+                self._timer.daemon = True
+                self._timer.start()
             if self._diagnosis is not None:
                 self._diagnosis.joined(link.auth_identifier, link.dst)
         elif self._diagnosis is not None:
