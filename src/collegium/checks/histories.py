@@ -9,8 +9,8 @@ broken:
 - every item that was accepted is decided by its deadline, or its request is told why not;
 - evidence is never overstated: every score has a coordinate of its own, which shows whose views are in a statistic;
 - what an agent keeps stays within its limits;
-- where nothing fails, the numbers are the simulator's, even if one frame in twenty is lost; and if none is, and none
-  overtakes another, nothing waits for a timer.
+- where nothing fails, the numbers are the simulator's, even if one frame in twenty is lost on quick links; and if none
+  is lost and none overtakes another, nothing waits for a timer.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ class Plan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing but a few frames is lost, however they overtake each other: what is lost is asked for."""
-        return not (self.missing or self.loss > 0.05 or self.faults or self.skew or self.pending)
+        """Whether at most a few frames are lost, and there is time to ask for them: the links are quick."""
+        is_lossless = not self.loss or (self.loss <= 0.05 and self.jitter <= 0.03)
+        return is_lossless and not (self.missing or self.faults or self.skew or self.pending)
 
     @property
     def is_healthy(self) -> bool:
