@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from collegium.errors import LiveError
 from collegium.live import results
 from collegium.live.answers import ItemResult, NeighbourStatus, Status
 from collegium.live.engine import Effects, Engine
@@ -69,7 +70,11 @@ class VirtualNetwork:
 
     def submit(self, k: int, names: Sequence[int | str], scores: Any) -> Ticket:
         """An agent's own scores of items."""
-        ticket, effects = self.engines[k].submit(names, np.asarray(scores, np.float64), True, self.now)
+        try:
+            ticket, effects = self.engines[k].submit(names, np.asarray(scores, np.float64), True, self.now)
+        except LiveError:
+            self._perform(k, self.engines[k].receive((), self.now))
+            raise
         self._perform(k, effects)
         return ticket
 

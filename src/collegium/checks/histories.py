@@ -9,7 +9,8 @@ broken:
 - every item that was accepted is decided by its deadline, or its request is told why not;
 - evidence is never overstated: every score has a coordinate of its own, which shows whose views are in a statistic;
 - what an agent keeps stays within its limits;
-- where nothing fails, nothing waits for a timer, and the numbers are the simulator's.
+- where nothing fails, the numbers are the simulator's, even if one frame in twenty is lost on quick links; and if none
+  is lost and none overtakes another, nothing waits for a timer.
 """
 
 from __future__ import annotations
@@ -96,13 +97,14 @@ class Plan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is lost, however it overtakes."""
-        return not (self.missing or self.loss or self.faults or self.skew or self.pending)
+        """Whether at most a few frames are lost, and there is time to ask for them: the links are quick."""
+        is_lossless = not self.loss or (self.loss <= 0.05 and self.jitter <= 0.03)
+        return is_lossless and not (self.missing or self.faults or self.skew or self.pending)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether frames come in order too: then nothing waits for a timer."""
-        return self.is_exact and not self.jitter
+        """Whether all frames come, and in order: then nothing waits for a timer."""
+        return self.is_exact and not self.loss and not self.jitter
 
 
 def plan(seed: int) -> Plan:
@@ -436,6 +438,8 @@ class History:
         items = list(range(self.plan.items))
         run = collaborate(self.scores, self.policy, self.plan.rounds, self.rule, items=items)
         for (k, item), result in self.results.items():
+            done = result.rounds
+            expect(done == self.plan.rounds, f"agent {k}, item {item} was decided after {done} rounds")
             got = np.array(result.trace)
             same = np.array_equal(got, run.statistics[:, item, k])
             expect(same, f"agent {k}, item {item}: {got} is not the simulator's {run.statistics[:, item, k]}")

@@ -410,6 +410,9 @@ class Engine:
             self.log(logging.WARNING, f"{len(over)} items were decided at their deadline, before the last round")
             waiting = table.message[over, table.round[over] - 1] == PENDING
             table.missed[over] |= waiting
+            # Before the first round ends, the statistic of some rules has no view at all.
+            early = over[table.done[over] < table.first[over]]
+            table.evidence[early[(table.trace[early, table.done[early]] == 0).all(axis=1)]] = 0
             self._decided(over, now)
         left = ends[ends > now]
         return float(left.min()) if len(left) else math.inf

@@ -60,7 +60,7 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
 
 
 def note_overload(engine: Engine, now: float) -> None:
-    """A submission has to wait, or is refused."""
+    """A submission has to wait, still waits, or is refused."""
     if engine.account.overloaded(now):
         engine.log(logging.WARNING, f"overloaded: {engine.mine} items are pending and {len(engine.backlog)} wait")
 
@@ -72,6 +72,7 @@ def admit(engine: Engine, now: float) -> None:
         if engine.account.not_overloaded(now):
             engine.log(logging.INFO, f"no longer overloaded; {engine.account.refused} items were refused so far")
         return
+    note_overload(engine, now)
     free = min(engine.most - engine.mine, engine.table.room())
     if free >= min(len(backlog), max(engine.most // 4, 1)):
         ids = backlog.first(free)
