@@ -19,7 +19,7 @@ from collegium.live.launcher import Member
 from collegium.policy import Policy
 
 NINE = policy.uniform(topology.grid(3, 3))
-PARALLEL = 12  # items in flight, each at nine agents
+PARALLEL = 20  # items in flight, each at nine agents
 SECONDS = 8.0
 
 

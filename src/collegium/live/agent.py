@@ -29,6 +29,7 @@ Doubles = NDArray[np.float64]
 _log = logging.getLogger("collegium.live")
 _QUEUED = 512  # frames of one neighbour that wait to be read; a flood beyond them is lost
 _IN_TURN = 16  # frames of one neighbour that are read before it is another's turn
+_HOLD, _LONGEST_HOLD = 6.0, 0.006  # how long frames wait, by the time the last ones took, and in seconds at most
 _REFUSED = 20  # kinds of refused peers that are counted
 
 
@@ -59,6 +60,7 @@ class Agent:
         }  # a full one drops its oldest: what is lost is asked for again
         self._timer = threading.Condition()
         self._wake = math.inf
+        self._held_until = 0.0
         self._watch: threading.Thread | None = None
         self._transport: Transport | None = None
         self._is_closed = False
@@ -149,20 +151,32 @@ class Agent:
             return
         queue.append(data)
         # Whoever stops reading looks again: a frame may have come since, brought by a thread that found it at work.
-        while any(self._queues.values()) and self._reading.acquire(blocking=False):
+        while any(self._queues.values()) and not self._is_held() and self._reading.acquire(blocking=False):
             try:
                 self._read()
             finally:
                 self._reading.release()
 
+    def _is_held(self) -> bool:
+        """Whether frames wait for others, so that messages of many items go into one: the timer will read them."""
+        if self._held_until <= time.monotonic():
+            return False
+        self._call_at(self._held_until)
+        return True
+
     def _read(self) -> None:
         while any(self._queues.values()):
+            begun = time.monotonic()
             with self._lock:
                 if self._is_closed:
                     return
-                effects = self._engine.receive(self._arrived(), time.monotonic())
+                effects = self._engine.receive(self._arrived(), begun)
                 self._perform(effects)
             _deliver(effects.completed)
+            if self._engine.table.active > 1:
+                ended = time.monotonic()
+                self._held_until = ended + min(_HOLD * (ended - begun), _LONGEST_HOLD)
+                return
 
     def _arrived(self) -> Iterator[tuple[int, bytes]]:
         for number, queue in self._queues.items():
@@ -198,9 +212,12 @@ class Agent:
             self._transmit(to, data)
         for level, text in effects.log:
             _log.log(level, "%s", text)
-        if effects.wake < self._wake:
+        self._call_at(effects.wake)
+
+    def _call_at(self, when: float) -> None:
+        if when < self._wake:
             with self._timer:
-                self._wake = effects.wake
+                self._wake = min(self._wake, when)
                 self._timer.notify()
 
     def _transmit(self, to: int | None, data: bytes) -> None:
@@ -226,11 +243,15 @@ class Agent:
                     continue
                 self._wake = math.inf
             with self._reading:
-                self._read()  # what is overdue may have arrived
+                self._read()  # before what is overdue is looked for: it may have arrived
             with self._lock:
+                now = time.monotonic()
                 if self._is_closed:
                     return
-                effects = self._engine.tick(time.monotonic())
+                if now < self._engine.wake:
+                    self._call_at(self._engine.wake)
+                    continue
+                effects = self._engine.tick(now)
                 self._perform(effects)
             _deliver(effects.completed)
 

@@ -148,7 +148,8 @@ class Engine:
         self._relayed = Budget(limits.from_zero, 2 * limits.from_zero)
         self._effects = Effects()
         self.account = Account(now)
-        self._wake = math.inf
+        self.wake = math.inf
+        """When to call `tick`."""
         self._soonest = min(deadlines.least, deadlines.view / 8)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,7 +194,7 @@ class Engine:
     def tick(self, now: float) -> Effects:
         """Look after what is overdue; to be called at `Effects.wake`."""
         wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._watch(now)]
-        self._wake = max(min(wakes), now + self._soonest / 2)
+        self.wake = max(min(wakes), now + self._soonest / 2)
         self.progress.forget_sets()
         return self._done(now)
 
@@ -211,10 +212,10 @@ class Engine:
         effects, self._effects = self._effects, Effects()
         effects.completed, self.waiters.completed = self.waiters.completed, []
         if self.table.active or any(n.state in (State.SILENT, State.OVER_BUDGET) for n in self.heard):
-            self._wake = min(self._wake, now + self._soonest)
+            self.wake = min(self.wake, now + self._soonest)
         else:
-            self._wake = math.inf
-        effects.wake = self._wake
+            self.wake = math.inf
+        effects.wake = self.wake
         return effects
 
     def log(self, level: int, text: str) -> None:
@@ -256,7 +257,7 @@ class Engine:
                 self._sync(n)
             if frame.is_resent or frame.kind in _ANSWERS:
                 n.answered(now, was_lost=frame.is_resent)
-                self._wake = now if frame.is_resent else self._wake  # there may be more to ask for
+                self.wake = now if frame.is_resent else self.wake  # there may be more to ask for
             if frame.kind is Kind.ROUND:
                 reading.take_in(self, n, frame, now)
             elif frame.kind is Kind.RESEND:

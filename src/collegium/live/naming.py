@@ -19,7 +19,7 @@ class Handles:
         size = 1 << max(capacity - 1, 1).bit_length()
         self._mask = size - 1
         self._handle = np.full(size, -1, np.int64)
-        self._row = np.full(size, -1, np.int32)
+        self._row = np.full(size, -1, np.intp)
         self._id = np.zeros(size, np.uint64)
 
     def learn(self, handle: int, rows: Rows, ids: U64) -> None:
@@ -30,9 +30,12 @@ class Handles:
 
     def find(self, handle: int, count: int) -> tuple[Rows, U64]:
         """Rows and identities of named items; row -1 where the name is not known."""
-        slots = self._slots(handle, count)
-        known = self._handle[slots] == handle + np.arange(count)
-        return np.where(known, self._row[slots], -1).astype(np.intp), self._id[slots]
+        return self.find_all(handle + np.arange(count))
+
+    def find_all(self, handles: NDArray[np.int64]) -> tuple[Rows, U64]:
+        """The same of any handles."""
+        slots = handles & self._mask
+        return np.where(self._handle[slots] == handles, self._row[slots], -1), self._id[slots]
 
     def find_one(self, handle: int) -> tuple[int, int]:
         """The same of one item."""

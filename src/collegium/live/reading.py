@@ -34,7 +34,7 @@ def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     due = rows[valid & (table.round[rows] == t) & (states == RUNNING)]
     if len(due):
         _measure(engine, n, int(due[0]), frame, now)
-        engine.progress.touch(np.unique(due))  # whatever a frame says, an item goes on once
+        engine.progress.touch(due)
     indices = np.array([engine.progress.sets.index(members) for members in frame.sets], np.uint16)
     of_item = indices[np.zeros(len(rows), np.intp) if frame.set_of is None else frame.set_of]
     if frame.spoke is not None:
@@ -86,20 +86,17 @@ def _take_in_one(engine: Engine, n: Neighbour, frame: Frame, values: Doubles, no
 
 def _located(engine: Engine, n: Neighbour, frame: Frame, now: float) -> tuple[Rows, U64, Rounds]:
     """Rows, identities and rounds of a frame's items; row -1 where they are not known and there is no room."""
-    found, place = [], 0
+    place = 0
     for handle, items, t, is_named in frame.runs:
         if is_named:
             ids = frame.ids[place : place + items]
-            rows = engine.rows_of(ids, t, n, now)
-            n.handles.learn(handle, rows, ids)
+            n.handles.learn(handle, engine.rows_of(ids, t, n, now), ids)
             place += items
-        else:
-            rows, ids = n.handles.find(handle, items)
-        found.append((rows, ids, np.full(items, t, np.int32)))
-    if len(found) == 1:
-        return found[0]
-    rows, ids, rounds = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return rows, ids, rounds
+    if len(frame.runs) == 1:
+        return (*n.handles.find(handle, items), frame.rounds)
+    first, count = (np.array([run[i] for run in frame.runs], np.int64) for i in (0, 1))
+    start = np.cumsum(count) - count
+    return (*n.handles.find_all(np.repeat(first - start, count) + np.arange(count.sum())), frame.rounds)
 
 
 def _check_values(engine: Engine, n: Neighbour, frame: Frame, values: Doubles) -> None:

@@ -56,6 +56,7 @@ class Progress:
         self._all_heard = np.where(np.arange(m) == seat.own, OWN, HEARD).astype(np.uint8)[:, None]
         self._next_handle = first_handle
         self._touched: list[Rows] = []
+        self._marked = np.zeros(capacity, np.bool_)
         self._outgoing: list[tuple[Rows, Rounds]] = []
 
     def wait_for(self, place: int, is_waited_for: bool) -> None:
@@ -107,8 +108,11 @@ class Progress:
         """Go on with every item whose round is complete, as far as it goes."""
         table = self.table
         while self._touched:
-            rows = self._touched[0] if len(self._touched) == 1 else np.unique(np.concatenate(self._touched))
+            for rows in self._touched:
+                self._marked[rows] = True
             self._touched = []
+            rows = np.flatnonzero(self._marked)  # each once, in order; much quicker than `np.unique`
+            self._marked[rows] = False
             rows = rows[table.state[rows] == RUNNING]
             if not len(rows):
                 continue

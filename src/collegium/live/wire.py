@@ -124,7 +124,7 @@ class Frame(NamedTuple):
     @property
     def rounds(self) -> NDArray[np.int32]:
         """The round of each item."""
-        return np.concatenate([np.full(run.items, run.round, np.int32) for run in self.runs])
+        return np.repeat(np.array([run.round for run in self.runs], np.int32), [run.items for run in self.runs])
 
 
 def about(kind: Kind, sender: int, ids: U64, rounds: NDArray[np.int32], handle: int = 0) -> Frame:
@@ -194,8 +194,7 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
     if len(data) < place:
         raise FrameError(f"a frame of {len(data)} bytes, too few for its runs")
     runs, total, named = [], 0, 0
-    for i in range(run_count):
-        handle, items, round = _RUN.unpack_from(data, _HEADER.size + _RUN.size * i)
+    for handle, items, round in _RUN.iter_unpack(data[_HEADER.size : place]):
         is_named, round = round >= _NAMED, round & ~_NAMED
         if not 1 <= round <= dialect.rounds or not items:
             raise FrameError(f"a frame about {items} items in round {round} of {dialect.rounds}")
