@@ -32,6 +32,17 @@ def rival_margins(statistics: Doubles, places: NDArray[np.intp]) -> Doubles:
     return np.asarray(x[..., :1] - x[..., 1:])
 
 
+def named(x: Doubles) -> Doubles:
+    """1 for the largest of the entries (…, C), 0 for the others; nothing but 0 where two are largest.
+
+    >>> named(np.array([[2.0, 1.0, -3.0], [1.0, 1.0, -2.0]]))
+    array([[1., 0., 0.],
+           [0., 0., 0.]])
+    """
+    largest = x == x.max(axis=-1, keepdims=True)
+    return np.where(largest.sum(axis=-1, keepdims=True) == 1, largest, False).astype(np.float64)
+
+
 def widest_difference(statistics: Doubles) -> float:
     """The largest difference between two entries of a statistic (…, C); of one number (…, 1), its largest size."""
     if statistics.shape[-1] == 1:
