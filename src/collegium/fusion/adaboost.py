@@ -25,7 +25,6 @@ from collegium.fusion.base import (
     at_a_centre,
     check_record,
     checked,
-    classes_of,
     complete_views,
     label_bits,
 )
@@ -79,7 +78,7 @@ class AdaBoost(Method):
         check_record(scores)
         items = aligned(scores, train, self.name) if self.needs_views else None
         root = seed_sequence(self.random_state, "random_state")
-        self.classes_ = C = classes_of(scores)
+        self.classes_ = C = scores.classes
         D = np.full(len(scores.train), 1 / len(scores.train))
         alpha, errors, sent = [], [], 0
         models: list[Model] = []

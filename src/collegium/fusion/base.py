@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from collegium._util.measures import wrong
 from collegium._util.scores import check_scores, check_scores_of_classes
 from collegium._util.views import gather
+from collegium.agents.classes import known_classes, places_of
 from collegium.agents.independent import checked_scores
 from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.scores import Scores
@@ -127,7 +128,7 @@ class ScoreMethod(Method):
         """Learn centers and temperatures, each agent for itself, then whatever the method adds."""
         self._forget()
         check_record(scores)
-        self.classes_ = classes_of(scores)
+        self.classes_ = scores.classes
         self.pipeline_ = scores.pipeline(self.center, self.calibrate, self.bounded)
         self.training_transmissions_ = self._learn(scores)
         return self
@@ -158,11 +159,6 @@ class ScoreMethod(Method):
     def _fuse(self, c: Doubles) -> Doubles:
         """One statistic per item, shape (n,) from those of the agents (n, K), or (n, C) from (n, K, C)."""
         raise NotImplementedError
-
-
-def classes_of(scores: Scores) -> int:
-    """C, the number of classes that a score record is about."""
-    return scores.train.shape[2] if scores.train.ndim == 3 else 2
 
 
 def checked(X: ArrayLike, K: int, C: int) -> Doubles:
@@ -202,10 +198,7 @@ def label_bits(C: int) -> int:
 
 def answers(model: Any, view: Any, C: int) -> Doubles:
     """A model's scores of n items about C classes: (n,) of two, (n, C) of more."""
-    f = checked_scores(model, view)
-    if f.shape[1:] != (() if C == 2 else (C,)):
-        raise ModelError(f"{type(model).__name__} answers with shape {f.shape}: it does not know all {C} classes")
-    return f
+    return checked_scores(model, view, places_of(known_classes(model), range(C)) if C > 2 else None, C)
 
 
 def at_a_centre(statistic: Doubles, messages: int, bits: int) -> Decision:

@@ -22,7 +22,6 @@ from collegium.fusion.base import (
     aligned,
     answers,
     at_a_centre,
-    classes_of,
     complete_views,
 )
 
@@ -47,7 +46,7 @@ class Oracle(Method):
         """Train one model on all views of the items that the agents of the record were trained on."""
         self._forget()
         items = aligned(scores, train, self.name)
-        self.classes_ = classes_of(scores)
+        self.classes_ = scores.classes
         self._learn(items, scores)
         self.size_ = items.data.size
         self.training_transmissions_ = items.data.size * (len(items.inside) + len(items.outside))
@@ -88,7 +87,9 @@ class CentralOracle(Oracle):
         if isinstance(model, TorchModel):
             model.set_params(training=replace(model.training, threads=self.threads))
         data = items.data
-        task = Task(self.name, model, self._joined(data.views), data.y, items.inside, items.outside)
+        task = Task(
+            self.name, model, self._joined(data.views), data.y, items.inside, items.outside, classes=self.classes_
+        )
         self.model_ = fit_side_by_side([task], workers=1)[0].model
 
     def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
