@@ -185,7 +185,7 @@ def test_a_figure_is_drawn(tmp_path):
 
 @pytest.fixture(scope="module")
 def digits():
-    train, test = data.digits()
+    train, test = data.digits(classes=(3, 8))
     grid = policy.metropolis(topology.grid(3, 3))
     names = [(name, LogisticRegression()) for name in train.agent_names]
     return train, test, grid, names

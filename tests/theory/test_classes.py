@@ -1,8 +1,6 @@
 """Several classes in the formulas: by hand, by another route, and the same numbers for two classes as vectors."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from collegium.protocol import DeGroot, Quantised
 from collegium.protocol.base import completed
 from collegium.theory import certificate, margins
 from collegium.theory.finite_precision import rounding_errors
+from tiny_data import real_data
 from worlds import Ballots, World
 
 TWO = policy.Policy([[0.75, 0.5], [0.25, 0.5]])
@@ -247,10 +246,7 @@ def test_third_classes_have_their_say_in_a_center():
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["wall-robot-0", "multiple-features-0"])
 def test_the_guarantee_for_real_scores_is_not_below_the_error(name):
-    record = Path(os.environ.get("COLLEGIUM_DATA", "")) / "records" / f"{name}.npz"
-    if not record.exists():
-        pytest.skip(f"{record.name} is not there")
-    with np.load(record) as file:
+    with np.load(real_data("records") / "records" / f"{name}.npz") as file:
         f, y = file["test"].astype(float), file["y_test"]
     f = np.exp(f - f.max(axis=2, keepdims=True))
     c = f / f.sum(axis=2, keepdims=True) - 1 / f.shape[2]  # bounded: differences of probabilities

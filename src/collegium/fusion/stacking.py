@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from collegium.agents.scores import Scores
@@ -30,11 +31,15 @@ class Stacking(ScoreMethod):
     def _learn(self, scores: Scores) -> int:
         c, y = self.statistics_for_fitting(scores)
         self.model_ = SklearnModel(_support_vectors() if self.estimator is None else self.estimator)
-        self.model_.fit(c.reshape(len(c), -1), y)
+        self.model_.fit(_features(c), y)
         return len(c) * scores.size
 
     def _fuse(self, c: Doubles) -> Doubles:
-        return answers(self.model_, c.reshape(len(c), -1), self.classes_)
+        return answers(self.model_, _features(c), self.classes_)
+
+
+def _features(c: Doubles) -> Doubles:
+    return c.reshape(len(c), math.prod(c.shape[1:]))
 
 
 def _support_vectors() -> Any:
