@@ -152,8 +152,10 @@ def test_an_agent_of_two_minds_abstains(record):
     vote = fusion.Vote(center=False).fit(record)
     undecided = np.zeros((1, K, C))
     assert vote.decide(undecided).error([0]) == 1
-    undecided[0, 4] = [-1.0, 3.0, -1.0, -1.0]
-    assert vote.predict(undecided).tolist() == [1]
+    undecided[0, 0] = [3.0, 3.0, -3.0, -3.0]  # not a vote for each of the two
+    undecided[0, 4] = [-1.0, -1.0, 3.0, -1.0]
+    assert vote.predict(undecided).tolist() == [2]
+    assert vote.decide(undecided).error([2]) == 0
 
 
 # Learned rules

@@ -195,6 +195,14 @@ def test_the_parts_by_hand():
     assert content["margins"][0][1] == found.margins.means[0, 1]
 
 
+def test_offsets_that_were_not_taken_away_make_beta_larger():
+    c, y = WORLD.draw(600, np.random.default_rng(9))
+    away = c + np.where(np.arange(12) < 6, 10.0, -10.0)[:, None] * np.array([1.0, 0.0, -1.0])
+    assert theory.certify(away, y, GRID, 1).beta == pytest.approx(np.abs(away[..., 0] - away[..., 2]).max() / 2)
+    with pytest.raises(AssumptionError, match="leave the range"):
+        theory.certify(away, y, GRID, 1, beta=1.0)
+
+
 def test_few_bits_have_each_rival_with_its_own_rounding():
     c, y = WORLD.draw(4000, np.random.default_rng(6))
     some = np.zeros((21, 12))
