@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from collegium import policy, topology
 from collegium.policy import Policy
+
+NETWORKS = {
+    "ring": policy.uniform(topology.ring(12)),
+    "grid": policy.metropolis(topology.grid(3, 4)),
+    "directed": policy.uniform(topology.erdos_renyi(12, links=40, seed=7)),
+}
 
 
 @dataclass(frozen=True)
@@ -22,9 +29,9 @@ class World:
         right = rng.random((n, len(self.skill))) < (1 + self.skill) / 2
         return self.beta * y[:, None] * np.where(right, 1, -1) - self.center, y
 
-    def margin(self, policy: Policy) -> float:
+    def margin(self, network: Policy) -> float:
         """The largest δ with μ⁺ > δ and μ⁻ < -δ, less a hair."""
-        mean = self.beta * float(policy.perron @ self.skill)
+        mean = self.beta * float(network.perron @ self.skill)
         return (mean - abs(self.center)) * (1 - 1e-9)
 
 
@@ -41,9 +48,9 @@ class Coupled:
         wrong = np.stack(np.unravel_index(cells, self.law.shape), axis=1)
         return self.beta * y[:, None] * np.where(wrong, -1, 1), y
 
-    def margin(self, policy: Policy) -> float:
+    def margin(self, network: Policy) -> float:
         wrong = [self.law.sum(axis=tuple(a for a in range(3) if a != k))[1] for k in range(3)]
-        return self.beta * float(policy.perron @ (1 - 2 * np.array(wrong))) * (1 - 1e-9)
+        return self.beta * float(network.perron @ (1 - 2 * np.array(wrong))) * (1 - 1e-9)
 
 
 def coupled(strength: float, skill: float = 0.5) -> Coupled:
@@ -74,16 +81,16 @@ class Ballots:
         named = (y[:, None] + wrong * rng.integers(1, self.classes, size=wrong.shape)) % self.classes
         return self.beta * (np.eye(self.classes)[named] - 1 / self.classes) - self.center, y
 
-    def leads(self, policy: Policy) -> np.ndarray:
+    def leads(self, network: Policy) -> np.ndarray:
         """The aggregate's mean lead of class y over class j given y, shape (C, C); infinite for y = j."""
-        q = float(policy.perron @ self.right)
+        q = float(network.perron @ self.right)
         center = np.broadcast_to(self.center, (self.classes,))
         means = self.beta * (q - (1 - q) / (self.classes - 1)) - (center[:, None] - center)
         return np.where(np.eye(self.classes, dtype=bool), np.inf, means)
 
-    def margin(self, policy: Policy) -> float:
+    def margin(self, network: Policy) -> float:
         """The largest δ that all leads exceed, less a hair."""
-        return float(self.leads(policy).min()) * (1 - 1e-9)
+        return float(self.leads(network).min()) * (1 - 1e-9)
 
 
 def interval(errors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,14 +6,9 @@ from scipy import stats
 
 from collegium import collaborate, policy, theory, topology
 from collegium.protocol import DeGroot, Quantised, SocialLearning
-from worlds import World, assert_holds, coupled, interval
+from worlds import NETWORKS, World, assert_holds, coupled, interval
 
 N = 40_000
-NETWORKS = {
-    "ring": policy.uniform(topology.ring(12)),
-    "grid": policy.metropolis(topology.grid(3, 4)),
-    "directed": policy.uniform(topology.erdos_renyi(12, links=40, seed=7)),
-}
 SKILLS = np.linspace(0.3, 0.9, 12)
 ROUNDS = 50
 

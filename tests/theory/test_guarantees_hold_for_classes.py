@@ -8,14 +8,9 @@ from collegium import collaborate, policy, theory, topology
 from collegium.protocol import DeGroot, Quantised, SocialLearning
 from collegium.theory import margins
 from collegium.theory.rademacher import finite_class
-from worlds import Ballots, assert_holds, interval
+from worlds import NETWORKS, Ballots, assert_holds, interval
 
 N = 10_000
-NETWORKS = {
-    "ring": policy.uniform(topology.ring(12)),
-    "grid": policy.metropolis(topology.grid(3, 4)),
-    "directed": policy.uniform(topology.erdos_renyi(12, links=40, seed=7)),
-}
 RIGHT = np.linspace(0.6, 0.95, 12)
 ROUNDS = 40
 LEANING = np.array([0.06, 0.02, -0.03, -0.05])
