@@ -75,7 +75,7 @@ def test_rounding_spreads_a_difference_no_more_than_the_bound_says(pair):
     rule = Quantised(DeGroot(), bits=bits, bound=bound)
     x = collaborate(np.repeat(one, n, axis=0), GRID, 4, rule, rng=2).statistics[-1]
     measured = (x[..., a] - x[..., b]).var(axis=0)
-    beta = float(theory.coarseness(bound, classes=4))
+    beta = float(theory.quantiser_beta(bound, classes=4))
     worst = theory.finite_precision(GRID, 0.5, beta, 4, bits, classes=4).parts["V"][-1]
     i = (b - a) % 4 - 1
     V = worst * rounding_errors(4)[a, i] / 6
@@ -206,7 +206,8 @@ def test_offsets_that_were_not_taken_away_make_beta_larger():
 def test_few_bits_have_each_rival_with_its_own_rounding():
     c, y = WORLD.draw(4000, np.random.default_rng(6))
     some = np.zeros((21, 12))
-    found = theory.certify(c, y, GRID, 20, bits=4, errors=some, coarseness=1.2)
+    found = theory.certify(c, y, GRID, 20, bits=4, errors=some, coarseness=0.8)  # of a quantiser of range ±1.6
+    assert found.beta == pytest.approx(1.2)
     coarse = theory.finite_precision(GRID, found.delta, 1.2, 20, 4, classes=3).value[-1]
     fine = theory.finite_round(GRID, np.nanmax(found.margins.lower), 1.2, 20).value[-1]
     assert (found.bound[-1] < coarse).all()

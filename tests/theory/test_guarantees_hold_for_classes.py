@@ -39,7 +39,7 @@ def test_finite_precision(network, bits, raw):
     p, world = NETWORKS[network], Ballots(RIGHT, 4)
     c, y = world.draw(N, np.random.default_rng(2))
     widest = 3 / 4 * (1 if raw else 2)  # entries of differences within ±β, or ±2β
-    assert theory.coarseness(widest, raw=raw, classes=4) == pytest.approx(1)
+    assert theory.quantiser_beta(widest, raw=raw, classes=4) == pytest.approx(1)
     errors = collaborate(c, p, ROUNDS, Quantised(DeGroot(), bits=bits, bound=widest), rng=3).errors(y)
     bound = theory.finite_precision(p, world.margin(p), world.beta, ROUNDS, bits, raw=raw, classes=4)
     assert_holds(errors, bound.value, N)

@@ -4,7 +4,7 @@ from collegium.theory import margins, rademacher
 from collegium.theory.bound import Bound
 from collegium.theory.centering import CenteringEffect, PairwiseCentering, centering_effect, pairwise_centering
 from collegium.theory.certificate import Certificate, certify
-from collegium.theory.finite_precision import coarseness, finite_precision
+from collegium.theory.finite_precision import finite_precision, quantiser_beta
 from collegium.theory.finite_round import finite_round, rounds_needed
 from collegium.theory.losses import Exponential, Hinge, Logistic, Loss
 from collegium.theory.margin_training import against_central, delta_max, edge, edge_raw, margin_training, root
@@ -25,7 +25,6 @@ __all__ = [
     "against_central",
     "centering_effect",
     "certify",
-    "coarseness",
     "delta_max",
     "edge",
     "edge_raw",
@@ -36,6 +35,7 @@ __all__ = [
     "margins",
     "pac",
     "pairwise_centering",
+    "quantiser_beta",
     "rademacher",
     "root",
     "rounds_needed",

@@ -23,7 +23,7 @@ from collegium.theory.bound import (
     probability,
     resting_on,
 )
-from collegium.theory.finite_precision import check_bits, rounding, rounding_errors
+from collegium.theory.finite_precision import check_bits, quantiser_beta, rounding, rounding_errors
 from collegium.theory.finite_round import exponential, finite_round, residual
 from collegium.theory.margins import Margins, Places, aggregate, labelled, leads_of, of_aggregate, score_range
 from collegium.theory.mixing import powers, squares, transient
@@ -158,8 +158,8 @@ def certify(
     between two entries), if it is known, as it is for bounded ones.
     tau: the dependence of views given the class; 1 if they are independent, which the correlations should confirm.
     bits: of stochastically rounded messages, if they are; then `errors` must be given. errors: measured ones, shape
-    (rounds+1, K), if the scores did not simply go through the policy. coarseness: the least β to be used, for a
-    quantiser whose range is wider than the scores' (`theory.coarseness`).
+    (rounds+1, K), if the scores did not simply go through the policy. coarseness: the quantiser's bound, half of it for
+    centred scores: its range may be wider than the scores', and then β is that of its range (`quantiser_beta`).
 
     The leads of the aggregate have Student's intervals, or with `exact` Hoeffding's, which are wider and hold for any
     number of items and any law within β. What they are at least are margins that hold for all classes and rivals at
@@ -185,7 +185,9 @@ def certify(
     known = seen if beta is None else _one(positive(beta, "β"), "β")
     if seen > known * (1 + 1e-9):
         raise AssumptionError(f"scores leave the range: β = {known:g}, but the scores need β = {seen:g}")
-    b, dep = max(known, coarseness), _one(dependence(tau), "τ")
+    # Entries of C > 2 classes fill less of a quantiser's range than the one number of two classes.
+    coarse = float(quantiser_beta(coarseness, raw=True, classes=C)) if coarseness else 0.0
+    b, dep = max(known, coarse), _one(dependence(tau), "τ")
     together = aggregate(c, p)
     leads = of_aggregate(together, places, level, b if exact else None)
     weights = powers(p, rounds)

@@ -89,13 +89,13 @@ def rounding_errors(C: int) -> Doubles:
     return np.where(last, C + 2.0, 2.0)
 
 
-def coarseness(bound: ArrayLike, *, raw: bool = False, classes: int = 2) -> Doubles:
-    """The β whose scores a quantiser of range ±bound is made for: what `certify` wants to know of it.
+def quantiser_beta(bound: ArrayLike, *, raw: bool = False, classes: int = 2) -> Doubles:
+    """The β whose scores a quantiser of range ±bound is made for.
 
     Two classes send one number, which lies in ±2β centred and in ±β raw; of several, every entry lies in (C - 1)/C of
     that range.
 
-    >>> float(coarseness(4.0)), float(coarseness(4.0, classes=3, raw=True))
+    >>> float(quantiser_beta(4.0)), float(quantiser_beta(4.0, classes=3, raw=True))
     (2.0, 6.0)
     """
     C = several(classes)
