@@ -117,8 +117,9 @@ def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
         raise Malformed(f"it should have learned classes, and of {K} agents temperatures, centers and gains for them")
     if not all(getattr(array, "dtype", None) == np.float64 for array in (temperature, center, gains)):
         raise Malformed("temperatures, centers and gains should be in double precision")
-    prior, pool = learned.get("prior_", 0.0), learned.get("pool_temperature_", 1.0)
-    if not isinstance(pool, float) or not pool > 0 or np.shape(prior) not in ((), (C,)):
+    prior, pool = learned.get("prior_"), learned.get("pool_temperature_", 1.0)
+    fits = prior is None or (isinstance(prior, float) if C == 2 else np.shape(prior) == (C,))
+    if not isinstance(pool, float) or not pool > 0 or not fits:
         raise Malformed("the prior should be one number per class, and the temperature of the pool a positive one")
     width, names = (learned.get(name) for name in SEEN)
     if not isinstance(width, (int, type(None))) or (names is not None and np.shape(names) != (width,)):
