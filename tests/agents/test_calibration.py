@@ -203,10 +203,10 @@ def test_vector_scaling_undoes_what_was_done_to_each_class():
 def test_vector_scaling_is_the_smallest_penalised_cross_entropy():
     f, y = classes_and_scores(3)
     T, b = vector_scaling(f, y)
-    common = temperature(f, y)
+    common, size = temperature(f, y), (f.max(axis=1) - f.min(axis=1)).mean()
 
     def loss(T, b):
-        return len(y) * class_loss(f, y, T, b) + 0.5 * ((common / T - 1) ** 2).sum() + 0.5 * (b**2).sum()
+        return len(y) * class_loss(f, y, T, b) + 0.5 * ((size / T - size / common) ** 2).sum() + 0.5 * (b**2).sum()
 
     rng = np.random.default_rng(0)
     least = loss(T, b)

@@ -92,12 +92,13 @@ def temperatures(scores: Doubles, y: ArrayLike) -> Doubles:
 def vector_scaling(f: Doubles, places: NDArray[np.intp]) -> tuple[Doubles, Doubles]:
     """A temperature and a shift for each class, shapes (C,): softmax(f / T + b) of scores (n, C) [guo2017].
 
-    The cross-entropy has one more item's worth of pull towards the one temperature of all classes and no shift, so
-    that it has a minimum where a class is always right.
+    It minimises the sum of the cross-entropies and ½ Σ (size / T_c - size / T)² + ½ Σ b_c², a pull as of an item or so
+    towards the one temperature T of all classes and no shift, without which there is no minimum where a class is always
+    right. `size` is the mean spread of the scores.
     """
     n, C = f.shape
-    T = class_temperature(f, places)
-    g = f / T
+    size = float((f.max(axis=1) - f.min(axis=1)).mean()) or 1.0
+    g = f / size
 
     def loss(parameters: Doubles) -> tuple[float, Doubles]:
         w, b = parameters[:C], parameters[C:]
@@ -108,11 +109,11 @@ def vector_scaling(f: Doubles, places: NDArray[np.intp]) -> tuple[Doubles, Doubl
         value = -log_softmax(z, axis=1)[np.arange(n), places].sum() + 0.5 * (pull**2).sum()
         return float(value), np.concatenate([(slack * g).sum(axis=0), slack.sum(axis=0)]) + pull
 
-    start = np.concatenate([np.ones(C), np.zeros(C)])
+    start = np.concatenate([np.full(C, size / class_temperature(f, places)), np.zeros(C)])
     limits = [(1e-3, None)] * C + [(None, None)] * C
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options={"ftol": 1e-12, "gtol": 1e-8})
     w, b = found.x[:C], found.x[C:]
-    return T / w, b - b.mean()
+    return size / w, b - b.mean()
 
 
 def cross_entropies(z: Doubles, places: NDArray[np.intp]) -> Doubles:

@@ -28,7 +28,7 @@ def known_classes(model: Any) -> list[Any] | None:
     return None
 
 
-def places_of(known: Sequence[Any] | None, classes: Sequence[Any]) -> Places:
+def places_of(known: Sequence[Any] | None, classes: Sequence[Any] | NDArray[Any]) -> Places:
     """Where a model's classes are among those of the team.
 
     A model that does not say knows all of them. -1 and 1 may stand for any two labels, and 0 … C-1 for any C.
@@ -44,6 +44,39 @@ def places_of(known: Sequence[Any] | None, classes: Sequence[Any]) -> Places:
             "other"
         )
     return np.array([everything.index(one) for one in known], np.intp)
+
+
+def agreed_classes(agents: Sequence[tuple[str, Any]], classes: Sequence[Any] | None = None) -> NDArray[Any]:
+    """The labels that fitted models decide between: those given, or those the models know.
+
+    agents: (name, model). Models that know their classes must agree with each other; with `classes` of more than two,
+    each may know some of them.
+    """
+    if classes is not None and (
+        np.ndim(classes) != 1 or len(classes) < 2 or len(set(np.asarray(classes).tolist())) < len(classes)
+    ):
+        raise ModelError(f"classes must be different labels, two or more: of two those of -1 and +1; got {classes!r}")
+    agreed = None if classes is None else np.asarray(classes)
+    who = "classes= says"
+    for name, model in agents:
+        known = known_classes(model)
+        if known is None or known == [-1, 1]:  # signs, which may stand for any two labels
+            continue
+        if agreed is None:
+            agreed, who = np.asarray(known), f"agent {name!r} knows"
+        elif classes is not None and len(agreed) > 2:
+            try:
+                places_of(known, agreed)
+            except ModelError as mistake:
+                raise ModelError(f"agent {name!r}: {mistake}") from None
+        elif known != agreed.tolist():
+            advice = (
+                "the second is +1, so their scores would mean different things. Fit them on the same two labels."
+                if len(agreed) == 2
+                else "give classes= with all of them if each agent knows only some."
+            )
+            raise ModelError(f"agent {name!r} knows the classes {known}, while {who} {agreed.tolist()}: {advice}")
+    return np.array([-1, 1]) if agreed is None else agreed
 
 
 def spread(scores: Doubles, places: Places, C: int) -> Doubles:
