@@ -687,7 +687,11 @@ def test_folders_that_are_no_teams(tmp_path):
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(b'"rounds": 20', b'"rounds": 21'), (b'"rounds": 20', b'"rounds":  20'), (b'"center": true', b'"center": false')],
+    [
+        (b'"rounds": 20', b'"rounds": 21'),
+        (b'"rounds": 20', b'"rounds":  20'),
+        (b'"center": "auto"', b'"center": "none"'),
+    ],
 )
 def test_an_edited_manifest(copied, before, after):
     folder, load = copied
@@ -830,6 +834,10 @@ ARRAY = {"array": [1.0] * 5, "dtype": "<f8"}
         at("settings", "rule", {"Quantised": {"rule": 3, "bits": 4, "bound": 2.0}}),
         at("settings", "rule", {"Quantised": {"rule": {"DeGroot": {}}, "bits": "4", "bound": 2.0}}),
         at("settings", "center", 1),
+        at("settings", "center", "middle"),
+        at("settings", "calibrate", "warm"),
+        at("learned", "pool_temperature_", 0.0),
+        at("learned", "prior_", [1.0, 2.0]),
         at("settings", "columns", [0]),
         at("settings", "columns", 5),
         at("settings", "columns", [{"slice": [1]}] * 5),

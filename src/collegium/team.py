@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +14,23 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from collegium._util.arguments import real_number
 from collegium._util.labels import to_signs
 from collegium._util.randomness import Seed
 from collegium._util.views import Views, gather, rows, table
-from collegium.agents._seeding import descend, seed_sequence, seeded
-from collegium.agents._splitting import split
+from collegium.agents._seeding import seed_sequence
 from collegium.agents.adapt import as_model
 from collegium.agents.base import Doubles, Model
-from collegium.agents.independent import Task, checked_scores, fit_side_by_side
-from collegium.agents.pipeline import ScorePipeline
+from collegium.agents.calibration import temperature
+from collegium.agents.classes import agreed_classes, inside, known_classes, places_of
+from collegium.agents.cross_fitting import fit_agents
+from collegium.agents.held_out import HeldOutErrors, class_places, compare, log_prior
+from collegium.agents.independent import checked_scores
+from collegium.agents.pipeline import probabilities
+from collegium.agents.preparation import Preparation
 from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
@@ -42,9 +48,19 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
     agent sees the columns that `columns`, one selector per agent, picks.
 
-    If any agent needs held-out items (a model that stops early, or temperatures with `calibrate`), all agents leave the
-    part `validation` of the items out of their training. Scores are divided by the temperature, squeezed by tanh(f/2)
-    if `bounded`, and lose the mean of the training scores if `center`.
+    Any number of classes. What an agent brings to the network is the log-odds (of more than two classes, the
+    log-probabilities less their mean) that it decides by alone. By itself, `center="auto"`, a team brings all agents to
+    one scale by temperatures and keeps each agent's threshold, unless items that it was not fitted on say that another
+    is better: every agent is fitted once more for each of 1 / `validation` parts of the items, to score the part it has
+    not seen. With a model that stops early, all leave one such part out of their training instead. The frequency of
+    the classes, `prior_`, is in each agent's log-odds and in their average, so it enters once.
+
+    `center="mean"` (or True) is the paper's: scores lose the mean of the training scores; nothing is held out unless
+    `calibrate`. "midpoint" is the threshold of the paper's Prop. 1, "none" (or False) takes nothing away.
+    `calibrate="vector"` fits a temperature per class. `bounded` squeezes scores by tanh(f/2), see `agents.bounded`.
+
+    `held_out_` has the errors of the team and of its members alone on held-out items, where there are any; a team that
+    is worse than its best member there says so in a warning.
 
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
@@ -53,7 +69,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     >>> ring = policy.uniform(topology.ring(3))
     >>> team = Team([(name, LogisticRegression()) for name in "abc"], ring, columns=[[0, 1], [2, 3], [4, 5]])
     >>> team.fit(X[:100], y[:100]).score(X[100:], y[100:])
-    0.73
+    0.71
     """
 
     def __init__(
@@ -62,8 +78,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         policy: Policy,
         rounds: int = 20,
         rule: Rule = DeGroot(),
-        center: bool = True,
-        calibrate: bool = False,
+        center: bool | str = "auto",
+        calibrate: bool | str = "auto",
         bounded: bool = False,
         columns: Sequence[Any] | None = None,
         validation: float = 0.2,
@@ -85,39 +101,28 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     # Learning
 
     def fit(self, X: Views, y: ArrayLike) -> Self:
-        """Fit every agent's model on its own view, independently; then the temperatures and centers."""
+        """Fit every agent's model on its own view, independently; then what is learned from held-out items."""
         if y is None:
             raise LabelError("a Team requires y to be passed, but the target y is None")
-        models = self._models()
+        models, preparation = self._models(), self._preparation()
         views = self._complete(X, reset=True)
-        y = np.asarray(y)
-        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
-        classes = np.unique(y)
-        if len(classes) != 2 and len(views[0]) == np.size(y):
-            raise LabelError(
-                "Only binary classification is supported. A team decides between two classes; "
-                f"y holds {_count(len(classes), 'class', 'classes')}: {', '.join(map(repr, classes[:5].tolist()))}"
-            )
-        signs = to_signs(y, len(views[0]))
+        labels, classes = _labels_inside(y, len(views[0]))
         real_number(self.validation, "validation", DataError, above=0, at_most=0.9)
-        root = seed_sequence(self.random_state, "random_state")
-        inside, outside = np.arange(len(signs)), np.empty(0, np.int64)
-        if self.calibrate or any(getattr(model, "uses_validation", False) for model in models):
-            inside, outside = split(signs, self.validation, np.random.default_rng(descend(root, 0)))
-        fits = fit_side_by_side(
-            [
-                Task(name, seeded(model, descend(root, 1, k)), view, signs, inside, outside)
-                for k, ((name, _), model, view) in enumerate(zip(self.agents, models, views, strict=True))
-            ],
-            self.workers,
+        fitted = fit_agents(
+            [name for name, _ in self.agents],
+            models,
+            views,
+            labels,
+            seed_sequence(self.random_state, "random_state"),
+            classes=len(classes),
+            held_out=preparation.held_out(models),
+            validation=self.validation,
+            wants_training=preparation.center == "mean",
+            workers=self.workers,
         )
         self.classes_ = classes
-        self._settle(
-            [fit.model for fit in fits],
-            np.column_stack([fit.train for fit in fits]),
-            np.column_stack([fit.val for fit in fits]),
-            signs[outside],
-        )
+        self.prior_ = _as_score(log_prior(class_places(labels, len(classes)), len(classes)))
+        self._settle(fitted.models, fitted.train, fitted.held_out, fitted.y_held_out)
         return self
 
     @classmethod
@@ -132,65 +137,69 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         **settings: Any,
     ) -> Team:
-        """A team of models that were fitted elsewhere, by any framework: only centers are learned.
+        """A team of models that were fitted elsewhere, by any framework: only temperatures and centers are learned.
 
-        `train_views` are items of the kind the models were trained on, for the centers, and need no labels;
-        `validation_views` and `validation_y` are for the temperatures of `calibrate=True`. `classes` are the labels of
-        -1 and +1, in this order; models that know theirs must agree with it, or with each other. If none knows, they
-        are -1 and 1.
+        `validation_views` and `validation_y` are items that no model was fitted on, for all that is learned by itself;
+        without them the models' scores are used as they are. `train_views` are items of the kind the models were
+        trained on, for the means of `center="mean"`, and need no labels. `classes` are the labels: of two, those of -1
+        and +1, in this order; of more, all that occur, and a model that knows some of them has no evidence for the
+        others. Models that know theirs must agree with it, or with each other. If none knows, they are -1 and 1.
         """
         team = cls(agents, policy, **settings)
-        models = team._models()
-        team.classes_ = team._agreed(models, classes)
-        if team.center and train_views is None:
+        models, preparation = team._models(), team._preparation()
+        team.classes_ = agreed_classes(
+            [(name, model) for (name, _), model in zip(agents, models, strict=True)], classes
+        )
+        if preparation.center == "mean" and train_views is None:
             raise DataError("centers are means over training items: give train_views=, or center=False to do without")
-        if team.calibrate and (validation_views is None or validation_y is None):
+        given = validation_views is not None and validation_y is not None
+        if not given and (team.calibrate is True or preparation.calibrate == "vector"):
             raise DataError("temperatures need validation_views= and validation_y=, or calibrate=False")
-        train = np.zeros((1, len(models)))
+        form = (len(models),) if len(team.classes_) == 2 else (len(models), len(team.classes_))
+        train, held_out, y = np.zeros((1, *form)), np.empty((0, *form)), np.empty(0, np.int8)
         if train_views is not None:
             train = team._score(models, team._complete(train_views, reset=True))
-        val, signs = np.empty((0, len(models))), np.empty(0, np.int8)
-        if validation_views is not None and validation_y is not None:
-            val = team._score(models, team._complete(validation_views))
-            signs = to_signs(validation_y, len(val), classes=tuple(team.classes_[::-1]))
-        team._settle(models, train, val, signs)
+        if given:
+            held_out = team._score(models, team._complete(validation_views, reset=train_views is None))
+            y = inside(validation_y, len(held_out), team.classes_)  # type: ignore[arg-type]
+            team.prior_ = _as_score(log_prior(class_places(y, len(team.classes_)), len(team.classes_)))
+        team._settle(models, train, held_out, y)
         return team
 
-    def _agreed(self, models: list[Model], classes: Sequence[Any] | None) -> NDArray[Any]:
-        """The labels of -1 and +1: those given, or those the models know."""
-        if classes is not None and (len(classes) != 2 or classes[0] == classes[1]):
-            raise ModelError(f"classes must be two different labels, of -1 and of +1; got {classes!r}")
-        agreed = None if classes is None else np.asarray(classes)
-        who = "classes= says"
-        for (name, _), model in zip(self.agents, models, strict=True):
-            holders = (model, getattr(model, "estimator_", None), getattr(model, "estimator", None))
-            known = next((one.classes_ for one in holders if one is not None and hasattr(one, "classes_")), None)
-            if known is None or list(known) == [-1, 1]:  # signs, which may stand for any two labels
-                continue
-            if agreed is None:
-                agreed, who = np.asarray(known), f"agent {name!r} knows"
-            elif list(known) != list(agreed):
-                raise ModelError(
-                    f"agent {name!r} knows the classes {np.asarray(known).tolist()}, while {who} {agreed.tolist()}: "
-                    "the second is +1, so their scores would mean different things. Fit them on the same two labels."
-                )
-        return np.array([-1, 1]) if agreed is None else agreed
-
-    def _settle(self, models: list[Model], train: Doubles, val: Doubles, y_val: NDArray[np.int8]) -> None:
+    def _settle(self, models: list[Model], train: Doubles, held_out: Doubles, y: NDArray[Any]) -> None:
+        """What is learned from scores: the pipeline, then what the whole team makes of held-out items."""
+        preparation = self._preparation()
         self.models_ = models
-        self.pipeline_ = ScorePipeline.fit(
-            train, val, y_val, center=self.center, calibrate=self.calibrate, bounded=self.bounded
-        )
+        self.pipeline_ = preparation.pipeline(train, held_out, y)
         self.prepared_ = self.center, self.calibrate, self.bounded
+        self.pool_temperature_ = 1.0
+        self.held_out_: HeldOutErrors | None = None
+        if not len(held_out):
+            return
+        run = collaborate(self.pipeline_(held_out), self.policy, self.rounds, self.rule, record="final")
+        pooled = run.statistics[-1].mean(axis=1)
+        if preparation.calibrate and not self.bounded:
+            self.pool_temperature_ = temperature(pooled, y)
+        self.held_out_, worse = compare(pooled, held_out, y)
+        if worse:
+            self._warn(self.held_out_)
+
+    def _warn(self, errors: HeldOutErrors) -> None:
+        warnings.warn(
+            f"on {errors.items} held-out items this team is wrong about {100 * errors.team:.1f} %, its member "
+            f"{self.agents[errors.best][0]!r} alone about {100 * errors.alone[errors.best]:.1f} %. Give the better "
+            "members more weight in the network, leave the weak ones out, or use that member alone.",
+            stacklevel=4,
+        )
 
     @property
     def temperature_(self) -> Doubles:
-        """What each agent's scores are divided by, shape (K,); ones without `calibrate`."""
+        """What each agent's scores are divided by, shape (K,), or (K, C) with "vector"; ones without `calibrate`."""
         return self.pipeline_.temperature
 
     @property
     def center_(self) -> Doubles:
-        """What each agent's scores lose after that, shape (K,); zeros without `center`."""
+        """What each agent's scores lose after that, shape (K,) or (K, C); zeros without `center`."""
         return self.pipeline_.center
 
     @property
@@ -201,11 +210,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     # Deciding
 
     def scores(self, X: Views) -> Doubles:
-        """Raw scores of every agent, shape (n, K), positive for `classes_[1]`; NaN where an agent's view is missing."""
+        """Raw scores of every agent, NaN where its view is missing: shape (n, K), positive for `classes_[1]`; of more
+        than two classes, shape (n, K, C)."""
         return self._score(self._fitted(), *self._gather(X))
 
     def statistics(self, X: Views) -> Doubles:
-        """What enters the protocol, shape (n, K): scaled, bounded and centred as set; 0 where a view is missing."""
+        """What enters the protocol, shaped alike: scaled, bounded and centred as set; 0 where a view is missing."""
         return self._start(X)[0]
 
     def run(
@@ -217,7 +227,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         return replace(run, missing=missing) if missing.any() else run
 
     def decision_function(self, X: Views, agent: str | None = None) -> Doubles:
-        """The final statistic, shape (n,): the mean over the agents, or that of the agent named."""
+        """The final statistic, shape (n,), or (n, C) of more than two classes: the mean over the agents, or that of the
+        agent named."""
         final = self.run(X, record="final").statistics[-1]
         if agent is None:
             return np.asarray(final.mean(axis=1))
@@ -227,21 +238,33 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         return np.asarray(final[:, names.index(agent)])
 
     def predict(self, X: Views, agent: str | None = None) -> NDArray[Any]:
-        """The joint decision, or that of one agent; a statistic of exactly 0 means the first of `classes_`."""
-        positive = self.decision_function(X, agent) > 0
-        chosen: NDArray[Any] = self.classes_[positive.astype(int)]
+        """The joint decision, or that of one agent: the largest entry, the first of `classes_` among equals."""
+        final = self.decision_function(X, agent)
+        chosen: NDArray[Any] = self.classes_[(final > 0).astype(int) if final.ndim == 1 else final.argmax(axis=1)]
         return chosen
 
     def predict_proba(self, X: Views, agent: str | None = None) -> Doubles:
-        """Probabilities of `classes_`, shape (n, 2), reading the final statistic as a log-odds.
+        """Probabilities of `classes_`, shape (n, C), reading the final statistic as log-odds or log-probabilities.
 
-        A weighted mean of log-odds is the logarithmic opinion pool of the agents' posteriors; with `bounded`, a mean of
-        tanh(f/2) is the linear pool. Centering takes the training sample's own tilt away. `SocialLearning` adds the
-        evidence up round by round instead, so that its probabilities are near 0 and 1.
+        A weighted mean of log-odds is the logarithmic opinion pool of the agents' posteriors. It is divided by
+        `pool_temperature_`, fitted to held-out items unless `calibrate` is off: agents who agree know more together
+        than each alone. With `bounded` the mean is the linear pool, of the posteriors themselves.
         """
         final = self.decision_function(X, agent)
-        second = np.clip((1 + final) / 2, 0, 1) if self.bounded else expit(final)
-        return np.column_stack([1 - second, second])
+        C = len(self.classes_)
+        if self.bounded:
+            p = np.clip((1 + final) / 2 if C == 2 else final + 1 / C, 0, 1)
+            if C > 2:
+                return np.asarray(p / p.sum(axis=1, keepdims=True))
+        elif C > 2:
+            return probabilities(final / self._pool_temperature)
+        else:
+            p = expit(final / self._pool_temperature)
+        return np.column_stack([1 - p, p])
+
+    @property
+    def _pool_temperature(self) -> float:
+        return float(getattr(self, "pool_temperature_", 1.0))
 
     def certify(
         self,
@@ -269,11 +292,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         if beta is None and self.bounded:
             beta = float(np.abs(self.gains_).max())
         # Rounding is as coarse as the quantiser's bound, whatever the scores.
-        coarseness = rule.bound / (2 if self.center else 1) if isinstance(rule, Quantised) else 0.0
-        classes = tuple(self.classes_[::-1])
+        raw = not self.center_.any()
+        coarseness = rule.bound / (1 if raw else 2) if isinstance(rule, Quantised) else 0.0
+        classes = tuple(self.classes_[::-1] if len(self.classes_) == 2 else self.classes_)
         return certify(
             c, y, self.policy, self.rounds, confidence=confidence, beta=beta, tau=tau, sigma=sigma, bits=bits,
-            raw=not self.center, exact=exact, classes=classes, errors=run.errors(y, classes), coarseness=coarseness,
+            raw=raw, exact=exact, classes=classes, errors=run.errors(y, classes), coarseness=coarseness,
         )  # fmt: skip
 
     # Keeping
@@ -324,6 +348,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
                 raise type(mistake)(f"agent {name!r}: {mistake}") from None
         return models
 
+    def _preparation(self) -> Preparation:
+        return Preparation.of(self.center, self.calibrate, self.bounded)
+
     def _fitted(self) -> list[Model]:
         models: list[Model] | None = getattr(self, "models_", None)
         if models is None:
@@ -365,20 +392,21 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         return views
 
     def _score(self, models: list[Model], views: list[Any], missing: NDArray[np.bool_] | None = None) -> Doubles:
-        columns = []
+        columns, C = [], len(self.classes_)
         for k, (model, view) in enumerate(zip(models, views, strict=True)):
             try:
+                places = None if C == 2 else places_of(known_classes(model), self.classes_)
                 if missing is None or not missing[:, k].any():
-                    columns.append(checked_scores(model, view))
+                    columns.append(checked_scores(model, view, places, C))
                     continue
-                column = np.full(len(missing), np.nan)
+                column = np.full(len(missing) if C == 2 else (len(missing), C), np.nan)
                 there = ~missing[:, k]
                 if there.any():
-                    column[there] = checked_scores(model, rows(view, there))
+                    column[there] = checked_scores(model, rows(view, there), places, C)
                 columns.append(column)
             except CollegiumError as mistake:
                 raise type(mistake)(f"agent {self.agents[k][0]!r}: {mistake}") from None
-        return np.column_stack(columns)
+        return np.stack(columns, axis=1)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Settings of the team and, as `name__setting`, of its agents' models."""
@@ -396,10 +424,28 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
         return tags
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _labels_inside(y: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Labels as +1 and -1, or as places of more than two classes; and the classes."""
+    y = np.asarray(y)
+    y = column_or_1d(y, warn=True) if y.ndim == 2 else y
+    if len(y) != n:
+        to_signs(y, n)  # which says so
+    try:
+        classes = np.unique(y)
+        if len(classes) > 2:
+            check_classification_targets(y)
+    except (TypeError, ValueError) as refusal:
+        raise LabelError(f"labels must be of one kind, a few different ones: {refusal}") from None
+    if len(classes) < 2:
+        found = ", ".join(map(repr, classes.tolist()))
+        raise LabelError(f"a team decides between two classes or more; y holds {len(classes)} class: {found}")
+    return inside(y, n, classes), classes
+
+
+def _as_score(logs: Doubles) -> Any:
+    """Log-probabilities less their mean as one number of two classes."""
+    return float(logs[1] - logs[0]) if len(logs) == 2 else logs

@@ -185,7 +185,7 @@ def test_a_figure_is_drawn(tmp_path):
 
 @pytest.fixture(scope="module")
 def digits():
-    train, test = data.digits()
+    train, test = data.digits(classes=(3, 8))
     grid = policy.metropolis(topology.grid(3, 3))
     names = [(name, LogisticRegression()) for name in train.agent_names]
     return train, test, grid, names
@@ -194,7 +194,7 @@ def digits():
 @pytest.mark.parametrize("bounded", [False, True])
 def test_a_team_certifies_itself(digits, bounded):
     train, test, grid, names = digits
-    team = Team(names, grid, bounded=bounded).fit(train.views, train.y)
+    team = Team(names, grid, bounded=bounded, center="mean").fit(train.views, train.y)
     found = team.certify(test.views, test.y)
     run = team.run(test.views)
     np.testing.assert_array_equal(found.errors, run.errors(test.y))
@@ -248,3 +248,19 @@ def test_rules_without_a_guarantee_are_refused(digits):
     team = Team(names, grid, rule=LabelStability(1, 0.1)).fit(train.views, train.y)
     with pytest.raises(AssumptionError, match="none for LabelStability"):
         team.certify(test.views, test.y)
+
+
+@pytest.mark.parametrize("rule", [DeGroot(), Quantised(DeGroot(), bits=6, bound=0.9)], ids=["exact", "few bits"])
+def test_a_team_of_ten_classes_certifies_itself(rule):
+    train, test = data.digits()
+    grid = policy.metropolis(topology.grid(3, 3))
+    names = [(name, LogisticRegression(max_iter=1000)) for name in train.agent_names]
+    team = Team(names, grid, rule=rule, bounded=True, center=False).fit(train.views, train.y)
+    found = team.certify(test.views, test.y)
+    assert found.items == tuple(np.bincount(test.y))
+    assert found.beta == pytest.approx(1.0)  # probabilities differ by at most 1; entries lie in ±9/10
+    np.testing.assert_array_equal(found.errors, team.run(test.views).errors(test.y))
+    assert found.delta == pytest.approx(theory.margins.estimate(team.statistics(test.views), test.y, grid).delta)
+    assert found.delta > 0
+    known = ~np.isnan(found.bound)
+    assert (found.bound[known] >= found.errors[known]).all()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collegium._team_files import models, policy_file
-from collegium._team_files.folder import LEARNED, MANIFEST, SEEN, read_file, read_manifest
+from collegium._team_files.folder import HELD_OUT, LEARNED, MANIFEST, SEEN, read_file, read_manifest
 from collegium._team_files.values import Malformed, decode_part
 from collegium.agents.pipeline import ScorePipeline
+from collegium.agents.preparation import Preparation
 from collegium.errors import CollegiumError, InputFileError, ModelError, ScoreError
 from collegium.protocol import Rule
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 _TYPES: dict[str, tuple[type, ...]] = {
     "rounds": (Integral,),
     "rule": (Rule,),
-    "center": (bool, np.bool_),
-    "calibrate": (bool, np.bool_),
+    "center": (bool, np.bool_, str),
+    "calibrate": (bool, np.bool_, str),
     "bounded": (bool, np.bool_),
     "columns": (list, tuple, np.ndarray, type(None)),
     "validation": (Real,),
@@ -70,7 +71,7 @@ def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], tru
     team.models_ = loaded
     team.pipeline_ = _pipeline(learned, team.bounded)
     team.prepared_ = team.center, team.calibrate, team.bounded
-    for name in ("classes_", *SEEN):
+    for name in ("classes_", *HELD_OUT, *SEEN):
         if name in learned:
             setattr(team, name, learned[name])
     return team
@@ -94,6 +95,10 @@ def _settings(content: dict[str, Any], K: int, known: list[str]) -> dict[str, An
             raise Malformed(f"a team has no setting {name[:60]!r}")
         if not isinstance(value, _TYPES.get(name, object)):
             raise Malformed(f"{name} cannot be {str(value)[:60]!r}")
+    try:
+        Preparation.of(*(settings.get(name, False) for name in Preparation._fields))
+    except ModelError as mistake:
+        raise Malformed(str(mistake)) from None
     columns = settings.get("columns")
     if columns is not None and len(columns) != K:
         raise Malformed(f"there are {K} agents, but columns of {len(columns)}")
@@ -103,13 +108,19 @@ def _settings(content: dict[str, Any], K: int, known: list[str]) -> dict[str, An
 def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
     learned = decode_part(content, "learned")
     learned.setdefault("gains_", np.ones(K))  # a team that was saved before there were gains
-    if not set(LEARNED) <= set(learned) <= {*LEARNED, *SEEN}:
+    if not set(LEARNED) <= set(learned) <= {*LEARNED, *HELD_OUT, *SEEN}:
         raise Malformed(f"a fitted team has learned {', '.join(LEARNED)}")
-    _, temperature, center, gains = arrays = [learned[name] for name in LEARNED]
-    if [getattr(array, "shape", None) for array in arrays] != [(2,), (K,), (K,), (K,)]:
-        raise Malformed(f"it should have learned 2 classes, and of {K} agents temperatures, centers and gains")
-    if not temperature.dtype == center.dtype == gains.dtype == np.float64:
+    classes, temperature, center, gains = (learned[name] for name in LEARNED)
+    C = len(classes) if np.ndim(classes) == 1 else 0
+    each = (K,) if C == 2 else (K, C)
+    if C < 2 or np.shape(temperature) not in ((K,), each) or np.shape(center) != each or np.shape(gains) != (K,):
+        raise Malformed(f"it should have learned classes, and of {K} agents temperatures, centers and gains for them")
+    if not all(getattr(array, "dtype", None) == np.float64 for array in (temperature, center, gains)):
         raise Malformed("temperatures, centers and gains should be in double precision")
+    prior, pool = learned.get("prior_"), learned.get("pool_temperature_", 1.0)
+    fits = prior is None or (isinstance(prior, float) if C == 2 else np.shape(prior) == (C,))
+    if not isinstance(pool, float) or not pool > 0 or not fits:
+        raise Malformed("the prior should be one number per class, and the temperature of the pool a positive one")
     width, names = (learned.get(name) for name in SEEN)
     if not isinstance(width, (int, type(None))) or (names is not None and np.shape(names) != (width,)):
         raise Malformed("the columns of the table have not as many names")
@@ -119,7 +130,7 @@ def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
 def _pipeline(learned: dict[str, Any], bounded: bool) -> ScorePipeline:
     numbers = {"temperature": learned["temperature_"], "center": learned["center_"], "gain": learned["gains_"]}
     try:
-        return ScorePipeline.from_dict({**numbers, "bounded": bounded})
+        return ScorePipeline.from_dict({**numbers, "bounded": bounded, "classes": len(learned["classes_"])})
     except ScoreError as problem:
         raise Malformed(str(problem)) from None
 

@@ -44,12 +44,12 @@ def family_from_bytes(
     torch, tensors, learned = load_torch(), _tensors(path, data), _learned(entry)
     if "input_shape_" not in learned:
         raise Malformed(f"a {kind.__name__} has no input_shape_")
-    shape = learned["input_shape_"]
+    shape, classes = learned["input_shape_"], len(learned.get("classes_", (-1, 1)))
     try:
         model = kind(**settings)
         with torch.device("meta"):  # takes no memory, whatever sizes a manifest claims
-            _compare(model.build(shape), tensors)
-        network = _quietly(lambda: model.build(shape))
+            _compare(model.build(shape, classes), tensors)
+        network = _quietly(lambda: model.build(shape, classes))
         network.load_state_dict(tensors)
     except Exception as problem:
         raise InputFileError(f"{path} does not fit the {kind.__name__} of the manifest: {brief(problem)}") from None

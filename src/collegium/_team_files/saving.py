@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collegium._team_files import models, policy_file
-from collegium._team_files.folder import FORMAT, LEARNED, MANIFEST, SEEN, manifest_text, new_folder, write_file
+from collegium._team_files.folder import (
+    FORMAT,
+    HELD_OUT,
+    LEARNED,
+    MANIFEST,
+    SEEN,
+    manifest_text,
+    new_folder,
+    write_file,
+)
 from collegium._team_files.values import encode
 from collegium.agents.base import Model
 from collegium.errors import CollegiumError, ModelError
@@ -29,7 +38,9 @@ def save(team: Team, folder: Path) -> None:
         "format": FORMAT,
         "agents": agents,
         "settings": {name: encode(value, name) for name, value in settings.items()},
-        "learned": {name: encode(getattr(team, name), name) for name in (*LEARNED, *SEEN) if hasattr(team, name)},
+        "learned": {
+            name: encode(getattr(team, name), name) for name in (*LEARNED, *HELD_OUT, *SEEN) if hasattr(team, name)
+        },
     }
     with new_folder(folder) as new:
         files = {policy_file.NAME: write_file(new / policy_file.NAME, policy_file.to_bytes(team.policy))}

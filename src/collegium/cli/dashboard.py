@@ -121,7 +121,10 @@ def _recorded(
         if record.suffix.lower() in ENDINGS:
             raise InputFileError(f"{record} is no score record (.npz); for a table: --scores {record}")
         kept = Scores.load(record)
-        values, y, agents, shown = kept.statistics("test"), kept.y_test, kept.agent_names, kept.class_names
+        if kept.classes > 2:
+            raise InputFileError(f"{record} is of {kept.classes} classes; the dashboard shows records of two")
+        values, y, agents = kept.statistics("test"), kept.y_test, kept.agent_names
+        shown = kept.class_names[0], kept.class_names[1]
         title = kept.description or record.name
     else:
         if data not in (None, "digits"):
