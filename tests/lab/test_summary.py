@@ -60,7 +60,6 @@ def test_errors_of_every_method_at_every_size():
         (Options(n0=(390,)), " --n0 390"),
         (Options(n0=(50, 100)), " --n0 50,100"),
         (Options(n0=(50, 390), reps=3), " --n0 50,390 --reps 3"),
-        (Options(reps=3), " --reps 3"),
     ],
 )
 def test_commands_ask_for_what_is_there(options, words):

@@ -127,15 +127,23 @@ def _summary_command(folder: Path, names: Sequence[str]) -> str:
 
 def _asked(study: Study, table: Table) -> str:
     """The options that give these sizes and repetitions: as few as will do."""
-    found = {(int(n0), int(r)) for n0, r in zip(table["n0"], table["repetition"], strict=True) if n0}
+    several = "data" in table
+    sets = table["data"] if several else [""] * len(table)
+    found = {(one, int(n0), int(r)) for one, n0, r in zip(sets, table["n0"], table["repetition"], strict=True) if n0}
     if not found or not study.jobs(Options()):
         return ""
-    sizes = tuple(sorted({n0 for n0, _ in found}))
-    words, reps = f" --n0 {','.join(map(str, sizes))}", 1 + max(r for _, r in found)
-    for options, asked in ((Options(), ""), (Options(n0=sizes), words), (Options(reps=reps), f" --reps {reps}")):
-        if {(job.n0, job.repetition) for job in study.jobs(options)} == found:
-            return asked
-    return f"{words} --reps {reps}"
+    sizes = tuple(sorted({n0 for _, n0, _ in found}))
+    n0, reps = f" --n0 {','.join(map(str, sizes))}", 1 + max(r for *_, r in found)
+    ways = {
+        "": Options(),
+        n0: Options(n0=sizes),
+        f"{n0} --reps {reps}": Options(reps, sizes),
+        f" --reps {reps}": Options(reps),
+    }
+    for words, options in ways.items():
+        if {(job.dataset if several else "", job.n0, job.repetition) for job in study.jobs(options)} == found:
+            return words
+    return f"{n0} --reps {reps}"
 
 
 def _errors(table: Table, quantity: str = "error") -> list[str]:

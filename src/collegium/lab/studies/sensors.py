@@ -41,8 +41,8 @@ class _Part(NamedTuple):
 PARTS = {
     "wall_robot": _Part("robot, random split", TREES, 532, 120),
     "wall_robot_blocks": _Part("robot, blocks of time", TREES, 532, 120),
-    "occupancy": _Part("office", TREES, 3458, 200),
     "multiple_features": _Part("numerals", STANDARDISED, 1400, 200),
+    "occupancy": _Part("office", TREES, 3458, 200),
 }
 """N_0 is balanced and the same for both splits of the robot's readings: the rarest class leaves no more in some of
 those by blocks. Of the others it is all there is."""
