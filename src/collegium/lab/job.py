@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from collegium import agents, data, fusion
 from collegium._util import plugins
@@ -141,10 +143,11 @@ def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
     scores = agents.train(train, test, recipes, job.n0, seeds, workers)
     results: dict[str, MethodResult] = {}
     if job.methods:
-        own = int(seeds.generate_state(1)[0])
-        for method in _view_methods(job, recipes, own, workers):
-            method.fit(scores, train)
-            decision = method.decide(test.views)
+        drawn = int(seeds.generate_state(1)[0])
+        for method in _view_methods(job, recipes, drawn, workers):
+            with nullcontext() if own.can_train_jointly(recipes) else threadpool_limits(1):  # as agents are trained
+                method.fit(scores, train)
+                decision = method.decide(test.views)
             epochs = getattr(method, "epochs_", 0)
             results[method.name] = MethodResult(decision.statistics[:, 0], method.training_transmissions_, epochs)
     return Record(scores, results, job.key)
