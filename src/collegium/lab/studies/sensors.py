@@ -25,6 +25,8 @@ ENOUGH = 500
 """Rounds after which the largest ring, of 24 agents, is within a hundred-thousandth of its limit."""
 SHOWN = 60
 """Rounds of the error-against-rounds figure."""
+TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+"""Percents on the axis of errors."""
 BEST = "Best agent"
 """The agent that does best on the validation items, alone."""
 
@@ -98,6 +100,7 @@ class SensorsMain(Study):
             one.axhline(best, color="black", linewidth=0.8, linestyle=":", label="best agent alone")
             whole_numbers(one)
             finish(one, "communication round", "error (%)", PARTS[name].title)
+            one.set_ylim(bottom=0)
         return {self.name: figure, f"{self.name}-rounds": rounds}
 
     def claims(self, table: Table) -> list[Claim]:
@@ -148,7 +151,7 @@ def _seen(record: Record) -> Iterator[tuple[Any, Any]]:
 
 
 def _compare(axes: Any, errors: Table, named: bool) -> None:
-    """One row per method: mean and interval, ours marked."""
+    """One row per method: mean and interval, ours marked; on a logarithmic axis, for the best are close together."""
     _, rows = means(errors, {})
     methods = [row[2] for row in rows]
     for y, (row, method) in enumerate(zip(rows, methods, strict=True)):
@@ -157,6 +160,11 @@ def _compare(axes: Any, errors: Table, named: bool) -> None:
         axes.errorbar(mean, y, xerr=half, fmt="o", color=colour, markersize=4, capsize=2, elinewidth=0.8)
     axes.set_yticks(range(len(methods)), methods if named else [""] * len(methods), fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(left=0)
+    shown = [100 * row[-3] for row in rows]
+    if min(shown) > 0:
+        axes.set_xscale("log")
+        ticks = [tick for tick in TICKS if min(shown) / 2 < tick < 2 * max(shown)]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
     axes.set_xlabel("error (%)")
     axes.grid(alpha=0.3)
