@@ -7,6 +7,7 @@ import sys
 import pandas
 import pytest
 
+from collegium.cli.study import NAMES
 from own_parts import install, write_parts
 from tiny_data import real_data
 
@@ -106,8 +107,13 @@ def test_studies_are_listed(cli):
         "stopping",
         "robustness",
         "communication-cost",
+        "sensors-main",
     ]
-    assert "Fig. 11" in cli("study", "list").out
+    assert [row["group"] for row in rows] == ["paper"] * 14 + ["beyond the paper"]
+    assert tuple(row["study"] for row in rows) == NAMES
+    shown = cli("study", "list").out
+    assert "Fig. 11" in shown
+    assert shown.index("communication-cost") < shown.index("sensors-main") < shown.index("beyond the paper")
 
 
 # Your own
@@ -145,7 +151,8 @@ def test_entry_points_are_listed_and_run(cli, parts, monkeypatch):
     entries = {"thrift": "my_study:Thrift", "broken": "my_study:Nothing"}
     install(parts, monkeypatch, studies=entries, data={"office": "my_data:load"})
     rows = json.loads(cli("study", "list", "--json").out)
-    assert rows[-1] == {"study": "thrift", "figures": "", "title": "Transmissions at two thresholds"}
+    title = "Transmissions at two thresholds"
+    assert rows[-1] == {"study": "thrift", "figures": "", "title": title, "group": "yours"}
     assert rows[-2]["study"] == "broken"
     assert "cannot be loaded" in rows[-2]["title"]
     cli("study", "run", "thrift", "--reps", 2, "--out", "lab", "--backend", "serial")

@@ -100,7 +100,9 @@ def test_what_is_wrong_is_said_before_workers_are_started(parts):
         Job("my_data.py:lode", 40, 0, "L").load_own()
     with pytest.raises(InputFileError, match=r"there is no 'forest' among the models: write FILE.py:NAME"):
         Job("my_data.py:load", 40, 0, "", models="forest").load_own()
-    with pytest.raises(InputFileError, match="no 'mnist' among the data: choose one of cifar10, modelnet, digits, or"):
+    with pytest.raises(
+        InputFileError, match="no 'mnist' among the data: choose one of cifar10, modelnet, digits, wall_robot"
+    ):
         Job("mnist", 40, 0, "L").load_own()
     with pytest.raises(DataError, match=r"there is no family 'Z' for a layout: choose among A, B, C, M, L"):
         jobs.run(Job("my_data.py:load", 40, 0, "Z"))

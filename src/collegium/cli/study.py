@@ -1,6 +1,7 @@
 """`collegium study`: reproduce the paper's figures and see which of its claims hold."""
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
     from collegium.lab.study import Study
 
 app = typer.Typer(
-    help="Every figure and table of the paper, from real data.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Every figure and table of the paper from real data, and studies beyond it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 BACKENDS = ("serial", "process", "ray")
 OUT = Path("collegium-lab")
 NAMES = (
     "cifar-setup", "cifar-main", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
     "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
-    "stopping", "robustness", "communication-cost",
+    "stopping", "robustness", "communication-cost", "sensors-main",
 )  # fmt: skip
 """Of collegium.lab.studies, which takes seconds to load: too long for the shell's completion."""
 
@@ -33,7 +36,8 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME…",
-        help="Studies, all by default; your own as FILE.py:NAME, or the name of an entry point of collegium.studies.",
+        help="Studies, all of the paper's by default; your own as FILE.py:NAME, or the name of an entry point of "
+        "collegium.studies.",
         autocompletion=among(*NAMES),
     ),
 ]
@@ -48,23 +52,32 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 @app.command("list")
 def list_studies(as_json: AsJson = False) -> None:
-    """The studies and what they reproduce; yours too, if a package names them as entry points of collegium.studies."""
-    from collegium._util import plugins
-    from collegium.lab.studies import STUDIES, load
+    """The studies and what they reproduce, the paper's first, then those beyond it.
 
-    rows = [{"study": study.name, "figures": study.figures, "title": study.title} for study in STUDIES.values()]
+    Yours too, if a package names them as entry points of collegium.studies.
+    """
+    from collegium._util import plugins
+    from collegium.lab.studies import BEYOND, PAPER, load
+
+    rows = [
+        {"study": study.name, "figures": study.figures, "title": study.title, "group": group}
+        for group, studies in (("paper", PAPER), ("beyond the paper", BEYOND))
+        for study in studies.values()
+    ]
     for name in plugins.names(plugins.STUDIES):
         try:
             own = load(name)
-            rows.append({"study": name, "figures": own.figures, "title": own.title})
+            rows.append({"study": name, "figures": own.figures, "title": own.title, "group": "yours"})
         except CollegiumError as problem:  # one package that is broken does not hide the others
-            rows.append({"study": name, "figures": "", "title": str(problem)})
+            rows.append({"study": name, "figures": "", "title": str(problem), "group": "yours"})
     if as_json:
         typer.echo(json.dumps(rows))
         return
     table = Table("study", "paper", "what", box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(row["study"], row["figures"], row["title"])
+    for row, after in zip_longest(rows, rows[1:]):
+        last = after is None or after["group"] != row["group"]
+        shown = row["figures"] or ("" if row["group"] == "paper" else row["group"])
+        table.add_row(row["study"], shown, row["title"], end_section=last)
     Console(highlight=False, markup=False).print(table)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from collegium import agents, data, fusion
 from collegium._util import plugins
@@ -19,11 +22,30 @@ from collegium.fusion.multi_view_oracle import HEAD
 from collegium.lab import own
 from collegium.lab.records import MethodResult, Record
 
-DATASETS = ("cifar10", "modelnet", "digits")
+_Loader = Callable[[str | None, np.random.Generator], tuple[Dataset, Dataset]]
+_LOADERS: dict[str, _Loader] = {
+    "cifar10": lambda root, rng: data.cifar10(root=root),
+    "modelnet": lambda root, rng: data.modelnet(root=root),
+    "digits": lambda root, rng: data.digits((3, 8)),
+    "wall_robot": lambda root, rng: data.wall_robot(root=root, seed=rng),
+    "wall_robot_blocks": lambda root, rng: data.wall_robot("blocks", root=root, seed=rng),
+    "occupancy": lambda root, rng: data.occupancy(root=root),
+    "multiple_features": lambda root, rng: data.multiple_features(root=root, seed=rng),
+}
+DATASETS = tuple(_LOADERS)
+DRAWN = ("wall_robot", "wall_robot_blocks", "multiple_features")
+"""Those without an official split: another one is drawn in every repetition."""
+_PATCHES = {"cifar10": (3, 3), "digits": (3, 3)}
+"""Data whose views are patches of one image."""
 FAMILIES = {"A": "PatchCNN", "B": "PixelLogistic", "C": "SmallResNet", "M": "MicroCNN"}
 """Model families by the letters of the paper's layouts, and M for ModelNet's."""
 LOGISTIC = "L"
 """The letter of scikit-learn's logistic regression, which takes views of any kind."""
+STANDARDISED = "S"
+"""The same on columns of mean 0 and spread 1."""
+TREES = "T"
+"""A few small boosted trees of scikit-learn's."""
+_SKLEARN = {LOGISTIC: own.logistic, STANDARDISED: own.standardised, TREES: own.trees}
 _VERSION = 1
 
 
@@ -36,7 +58,7 @@ class Job:
     n0: int
     repetition: int
     layout: str
-    """A letter of `FAMILIES`, or L, for all agents, or one for each; means nothing beside `models`."""
+    """A letter of `FAMILIES`, or L, S or T, for all agents, or one for each; means nothing beside `models`."""
     seed: int = 0
     methods: bool = False
     """Whether AdaBoost, VFL-JT and the central oracle, which train on views, are run as well."""
@@ -88,26 +110,25 @@ class Job:
         return [self._recipe(letter) for letter in letters]
 
     def _recipe(self, letter: str) -> Any:
-        if letter == LOGISTIC:
-            return own.logistic()
+        if letter in _SKLEARN:
+            return _SKLEARN[letter]()
         if letter not in FAMILIES:
             raise DataError(
-                f"there is no family {letter!r} for a layout: choose among {', '.join(FAMILIES)}, {LOGISTIC}"
+                f"there is no family {letter!r} for a layout: choose among {', '.join((*FAMILIES, *_SKLEARN))}"
             )
         return getattr(agents, FAMILIES[letter])(training=self.training)
 
 
-def load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
-    """Training and test items; read once per process."""
-    return _load(dataset, root) if dataset in DATASETS else own.data(dataset)
+def load(dataset: str, root: str | None, seed: int = 0, repetition: int = 0) -> tuple[Dataset, Dataset]:
+    """Training and test items; read once per process, and for every repetition where its split is drawn."""
+    if dataset not in DATASETS:
+        return own.data(dataset)
+    return _load(dataset, root, (seed, repetition) if dataset in DRAWN else (0, 0))
 
 
 @lru_cache(1)
-def _load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
-    if dataset == "digits":
-        return data.digits((3, 8))
-    train, test = getattr(data, dataset)(root=root)
-    return train, test
+def _load(dataset: str, root: str | None, entropy: tuple[int, int]) -> tuple[Dataset, Dataset]:
+    return _LOADERS[dataset](root, np.random.default_rng(entropy))
 
 
 def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
@@ -116,16 +137,17 @@ def run(job: Job, root: str | None = None, workers: int | None = 1) -> Record:
     The sample, the split and all weights come from (seed, repetition) alone, so that neither `workers` nor the
     process or machine it runs on changes a number.
     """
-    train, test = load(job.dataset, root)
+    train, test = load(job.dataset, root, job.seed, job.repetition)
     recipes = job.recipes(train)
     seeds = np.random.SeedSequence(job.seed, spawn_key=(job.repetition,))
     scores = agents.train(train, test, recipes, job.n0, seeds, workers)
     results: dict[str, MethodResult] = {}
     if job.methods:
-        own = int(seeds.generate_state(1)[0])
-        for method in _view_methods(job, recipes, own, workers):
-            method.fit(scores, train)
-            decision = method.decide(test.views)
+        drawn = int(seeds.generate_state(1)[0])
+        for method in _view_methods(job, recipes, drawn, workers):
+            with nullcontext() if own.can_train_jointly(recipes) else threadpool_limits(1):  # as agents are trained
+                method.fit(scores, train)
+                decision = method.decide(test.views)
             epochs = getattr(method, "epochs_", 0)
             results[method.name] = MethodResult(decision.statistics[:, 0], method.training_transmissions_, epochs)
     return Record(scores, results, job.key)
@@ -136,10 +158,10 @@ def _view_methods(job: Job, recipes: list[Any], seed: int, workers: int | None) 
     if job.dataset == "modelnet":
         head = HEAD if job.epochs is None else replace(HEAD, max_epochs=job.epochs)
         oracle = fusion.MultiViewOracle(training=head, workers=workers, random_state=seed)
-    elif job.dataset in DATASETS and job.models is None:
-        oracle = fusion.CentralOracle(recipes[0], (3, 3), threads=1, random_state=seed)
+    elif job.dataset in _PATCHES and job.models is None:
+        oracle = fusion.CentralOracle(recipes[0], _PATCHES[job.dataset], threads=1, random_state=seed)
     else:
-        oracle = own.oracle(recipes, (3, 3) if job.dataset in DATASETS else None, seed)
+        oracle = own.oracle(recipes, _PATCHES.get(job.dataset), seed)
     methods: list[fusion.Method | None] = [
         fusion.AdaBoost(recipes, random_state=seed),
         fusion.VFLJT(recipes, workers=workers, random_state=seed) if own.can_train_jointly(recipes) else None,

@@ -21,7 +21,7 @@ from collegium.lab.backends import Backend
 from collegium.lab.claims import Claim
 from collegium.lab.job import Job
 from collegium.lab.records import Store
-from collegium.lab.studies import find
+from collegium.lab.studies import STUDIES, find
 from collegium.lab.study import Options, Origin, Study
 from collegium.lab.table import StudyRow, Table
 from collegium.protocol import registry
@@ -73,7 +73,8 @@ class Laboratory:
     def finished(self, names: Sequence[str]) -> list[Study]:
         """The studies named (or all) that have a table here; a user's by its name as well."""
         own = {path.stem: path for path in sorted((self.folder / "tables").glob("*.json"))}
-        chosen = find([name for name in names if name not in own]) if set(names) - own.keys() or not names else []
+        ours = [name for name in names if name not in own] if names else list(STUDIES)
+        chosen = find(ours) if ours else []
         chosen += [self._own(path) for name, path in own.items() if name in names or not names]
         found = {study.name: study for study in chosen if self._table_path(study).exists()}
         if not found:

@@ -46,6 +46,24 @@ def logistic() -> SklearnModel:
     return agents.SklearnModel(LogisticRegression(max_iter=1000))
 
 
+def standardised() -> SklearnModel:
+    """Logistic regression for views whose columns differ much in scale."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return agents.SklearnModel(make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)))
+
+
+def trees() -> SklearnModel:
+    """40 boosted trees of at most six leaves, for numbers with which the odds of a class rise here and fall there."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return agents.SklearnModel(
+        HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=6, min_samples_leaf=10, early_stopping=False)
+    )
+
+
 def can_train_jointly(chosen: list[Any]) -> bool:
     """Whether VFL-JT, which needs derivatives, can train these models."""
     return all(isinstance(model, agents.TorchModel) for model in chosen)

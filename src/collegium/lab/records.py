@@ -25,7 +25,7 @@ class MethodResult(NamedTuple):
     """What a method that trains on views decided."""
 
     statistic: NDArray[np.float64]
-    """Of every test item, shape (n,)."""
+    """Of every test item, shape (n,), or (n, C) where there are more than two classes."""
     training_transmissions: int
     epochs: int
 

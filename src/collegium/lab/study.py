@@ -15,6 +15,9 @@ from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.table import NO_FACTORS, Factors, StudyRow, Table
 
+PAIRED = "error less that of ours"
+"""A quantity: a method's error less that of ours in the same repetition, so that its interval is of the difference."""
+
 
 @dataclass(frozen=True)
 class Options:

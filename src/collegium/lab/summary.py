@@ -14,7 +14,7 @@ from collegium._util.measures import mean_interval
 from collegium.errors import InputFileError
 from collegium.lab import figures
 from collegium.lab.laboratory import Laboratory
-from collegium.lab.study import Options, Origin, Study, about
+from collegium.lab.study import PAIRED, Options, Origin, Study, about
 from collegium.lab.table import Table, means
 
 _ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
@@ -27,7 +27,7 @@ def write(lab: Laboratory, names: Sequence[str], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         made = [path for study in studies for path in (_means(lab, study, folder), *_figures(lab, study, folder))]
         page = folder / "README.md"
-        page.write_text(_page(lab, studies), encoding="utf-8")
+        page.write_text(_page(lab, studies, _summary_command(folder, names)), encoding="utf-8")
     except OSError as problem:
         raise InputFileError(f"cannot write into {folder}: {problem.strerror or problem}") from None
     return [*made, page]
@@ -67,7 +67,7 @@ def _drawn(table: Table, study: Study) -> dict[str, Any]:
     return figures
 
 
-def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
+def _page(lab: Laboratory, studies: Sequence[Study], command: str) -> str:
     """How it was made, errors, claims, then every study with its figures."""
     tables = {study: lab.table(study) for study in studies}
     lines = [
@@ -79,6 +79,7 @@ def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
         "",
         "```console",
         *_commands(tables),
+        command,
         "```",
     ]
     errors = {study: _errors(table) for study, table in tables.items()}
@@ -87,6 +88,9 @@ def _page(lab: Laboratory, studies: Sequence[Study]) -> str:
     for study, rows in errors.items():
         if rows:
             lines += ["", f"### {study.name}", "", *rows]
+            paired = _errors(tables[study], PAIRED)
+            if paired:
+                lines += ["", "Less the error of ours in the same repetition, in percentage points:", "", *paired]
     lines += ["", "## Claims", "", "| study | claim | verdict | evidence |", "|---|---|---|---|"]
     claims = lab.claims([study.name for study in studies])
     lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
@@ -112,42 +116,62 @@ def _commands(tables: dict[Study, Table]) -> list[str]:
         origin = study.origin or Origin(study.name)
         own = (f" --{name} {plugins.short(one)}" for name, one in origin._asdict().items() if name != "study" and one)
         together.setdefault("".join(own) + _asked(study, table), []).append(plugins.short(origin.study))
-    lines = [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
-    return [*lines, "collegium study summary docs/results --out results"]
+    return [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
+
+
+def _summary_command(folder: Path, names: Sequence[str]) -> str:
+    """Of a folder somewhere on this machine only the name is worth telling."""
+    words = [folder.name if folder.is_absolute() else folder.as_posix(), *map(plugins.short, names)]
+    return f"collegium study summary {' '.join(words)} --out results"
 
 
 def _asked(study: Study, table: Table) -> str:
     """The options that give these sizes and repetitions: as few as will do."""
-    found = {(int(n0), int(r)) for n0, r in zip(table["n0"], table["repetition"], strict=True) if n0}
+    several = "data" in table
+    sets = table["data"] if several else [""] * len(table)
+    found = {(one, int(n0), int(r)) for one, n0, r in zip(sets, table["n0"], table["repetition"], strict=True) if n0}
     if not found or not study.jobs(Options()):
         return ""
-    sizes = tuple(sorted({n0 for n0, _ in found}))
-    words = f" --n0 {','.join(map(str, sizes))}"
-    for options, asked in ((Options(), ""), (Options(n0=sizes), words)):
-        if {(job.n0, job.repetition) for job in study.jobs(options)} == found:
-            return asked
-    return f"{words} --reps {1 + max(r for _, r in found)}"
+    sizes = tuple(sorted({n0 for _, n0, _ in found}))
+    n0, reps = f" --n0 {','.join(map(str, sizes))}", 1 + max(r for *_, r in found)
+    ways = {
+        "": Options(),
+        n0: Options(n0=sizes),
+        f"{n0} --reps {reps}": Options(reps, sizes),
+        f" --reps {reps}": Options(reps),
+    }
+    for words, options in ways.items():
+        if {(job.dataset if several else "", job.n0, job.repetition) for job in study.jobs(options)} == found:
+            return words
+    return f"{n0} --reps {reps}"
 
 
-def _errors(table: Table) -> list[str]:
-    """A row per method, a column per N_0; a cell with fewer repetitions than its column says how many it has."""
-    whole = table[(table["quantity"] == "error") & (table["agent"] < 0) & (table["round"] < 0)]
+def _errors(table: Table, quantity: str = "error") -> list[str]:
+    """A row per method, a column per N_0, and per data set where a study has several.
+
+    A cell with fewer repetitions than its column says how many it has.
+    """
+    whole = table[(table["quantity"] == quantity) & (table["agent"] < 0) & (table["round"] < 0)]
     if not len(whole):
         return []
-    counts = whole.groupby("n0")["repetition"].nunique()
-    lines = [
-        "| method | "
-        + " | ".join(f"N_0 = {n0}, {count} repetition{'s' * (count != 1)}" for n0, count in counts.items())
-        + " |"
-    ]
-    lines += ["|---|" + "---|" * len(counts)]
+    keys = ["data", "n0"] if "data" in whole else ["n0"]
+    columns = {
+        key: (part.index, part["repetition"].nunique()) for key, part in whole.groupby(keys, sort="data" not in whole)
+    }
+    lines = ["| method | " + " | ".join(_head(key, count) for key, (_, count) in columns.items()) + " |"]
+    lines += ["|---|" + "---|" * len(columns)]
     for method, part in whole.groupby("method", sort=False):
         cells = []
-        for n0, count in counts.items():
-            values = part.loc[part["n0"] == n0, "value"].to_numpy()
+        for index, count in columns.values():
+            values = part.loc[part.index.intersection(index), "value"].to_numpy()
             cells.append(_cell(100 * values) + (f" ({len(values)})" if 0 < len(values) < count else ""))
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return lines
+
+
+def _head(key: tuple[Any, ...], count: int) -> str:
+    *data, n0 = key
+    return f"{''.join(f'{name}, ' for name in data)}N_0 = {n0}, {count} repetition{'s' * (count != 1)}"
 
 
 def _cell(values: Any) -> str:

@@ -1,4 +1,4 @@
-"""The studies, by name, in the order of the paper; and those of users."""
+"""The studies, by name: those of the paper in its order, those beyond it; and those of users."""
 
 import re
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from collegium.lab.studies.correlation import Correlation
 from collegium.lab.studies.hetero_gain import HeteroGain
 from collegium.lab.studies.main import CifarHeteroMain, CifarMain, ModelNetMain
 from collegium.lab.studies.robustness import Robustness
+from collegium.lab.studies.sensors import SensorsMain
 from collegium.lab.studies.setup import CifarSetup, ModelNetSetup
 from collegium.lab.studies.stopping import Stopping
 from collegium.lab.studies.temperature import CifarTemperature, ModelNetTemperature
@@ -20,7 +21,7 @@ from collegium.lab.studies.topology import Topology
 from collegium.lab.study import Origin, Study
 from collegium.lab.table import check_factors
 
-STUDIES: dict[str, Study] = {
+PAPER: dict[str, Study] = {
     study.name: study
     for study in (
         CifarSetup(),
@@ -39,6 +40,9 @@ STUDIES: dict[str, Study] = {
         CommunicationCost(),
     )
 }
+BEYOND: dict[str, Study] = {study.name: study for study in (SensorsMain(),)}
+"""On other data than the paper's; run only when named."""
+STUDIES = PAPER | BEYOND
 
 
 def find(names: Sequence[str], data: str | None = None, models: str | None = None) -> list[Study]:
@@ -48,7 +52,7 @@ def find(names: Sequence[str], data: str | None = None, models: str | None = Non
     """
     own = [load(name) for name in dict.fromkeys(names) if name not in STUDIES]
     if data is None and models is None:
-        return [*(study for name, study in STUDIES.items() if not names or name in names), *own]
+        return [*(study for name, study in STUDIES.items() if (name in names if names else name in PAPER)), *own]
     movable = (study for name, study in STUDIES.items() if (name in names if names else type(study).on is not Study.on))
     found: dict[str, Study] = {}
     for study in (*movable, *own):
@@ -72,7 +76,7 @@ def load(written: str) -> Study:
             raise DataError(f'{short} has no {name}: write {name} = "…" in the class')
     if made.name in STUDIES or not re.fullmatch(r"[\w.-]+", made.name):
         raise DataError(
-            f"{short} cannot be called {made.name!r}: take letters, digits, - and _, and none of the paper's names"
+            f"{short} cannot be called {made.name!r}: take letters, digits, - and _, and none of our studies' names"
         )
     check_factors(made.factors)
     made.origin = Origin(plugins.absolute(written))
