@@ -19,7 +19,7 @@ with TemporaryDirectory() as folder:
         file.write_bytes(to_onnx(fitted, view[:1], options={"zipmap": False}).SerializeToString())
         members.append((name, agents.OnnxModel(file)))
 
-    team = Team.from_fitted(members, policy.metropolis(topology.grid(3, 3)), train_views=train.views)
+    team = Team.from_fitted(members, policy.metropolis(topology.grid(3, 3)), center="mean", train_views=train.views)
     print(f"all nine: {100 * (1 - team.score(test.views, test.y)):.1f} % wrong")
 
     views = [None if k == 4 else view for k, view in enumerate(test.views)]  # no agent sees the middle

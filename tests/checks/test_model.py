@@ -413,3 +413,52 @@ def test_the_rounding_of_float32_is_allowed():
 def test_importing_the_checks_loads_nothing_heavy():
     code = "import collegium.checks, sys; print(*{'sklearn', 'torch', 'onnxruntime'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+# More than two classes
+
+THREE = np.arange(90) % 3
+CORNERS = np.eye(3)[THREE] * 3 + np.random.default_rng(0).normal(size=(90, 3))
+
+
+class Nearest(Model):
+    """Minus the squared distance to the mean of each class, less its mean; flaws on request."""
+
+    def __init__(self, flaw=""):
+        self.flaw = flaw
+
+    def fit(self, view, y, validation=None):
+        self.classes_ = np.unique(y)
+        self.means_ = np.array([view[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def scores(self, view):
+        means = np.roll(self.means_, 1, axis=0) if self.flaw == "rolled" else self.means_
+        f = -((view[:, None] - means) ** 2).sum(axis=2)
+        if self.flaw == "one column":
+            return f[:, 0]
+        return f if self.flaw == "not centred" else f - f.mean(axis=1, keepdims=True)
+
+
+def test_three_classes_are_checked():
+    from sklearn.linear_model import LogisticRegression
+
+    for model in (Nearest(), LogisticRegression()):
+        held = check_model(model, CORNERS, np.array(["a", "b", "c"])[THREE])
+        assert held[-1] == "score is largest for the true class"
+        assert "gives one finite number per item and class" in held
+    fitted = CallableModel(lambda view: view * 2)
+    assert check_model(fitted, CORNERS, THREE)[-1] == "score is largest for the true class"
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("rolled", "must be the larger one, and positive. Are its outputs in the order of the classes"),
+        ("one column", r"must have shape \(90, 3\) for 90 items, it has \(90,\)"),
+        ("not centred", "of 3 classes must sum to 0 for each item"),
+    ],
+)
+def test_flaws_of_several_classes(flaw, message):
+    with pytest.raises(CheckError, match=message):
+        check_model(Nearest(flaw), CORNERS, THREE)

@@ -223,7 +223,7 @@ def test_labels_are_the_teams_own(digits):
 def test_a_quantised_team_counts_its_rounding(digits):
     train, test, grid, names = digits
     rule = Quantised(DeGroot(), bits=4, bound=12.0)
-    team = Team(names, grid, rule=rule).fit(train.views, train.y)
+    team = Team(names, grid, rule=rule, center="mean").fit(train.views, train.y)
     found = team.certify(test.views, test.y)
     assert found.bits == 4
     assert found.beta >= 6.0  # the range of the quantiser, not only of the scores
@@ -233,9 +233,11 @@ def test_a_quantised_team_counts_its_rounding(digits):
     np.testing.assert_array_equal(found.errors, team.run(test.views).errors(test.y))
 
 
-def test_a_team_without_centers_has_the_raw_guarantee(digits):
+@pytest.mark.parametrize("center", [False, "auto"])
+def test_a_team_without_centers_has_the_raw_guarantee(digits, center):
     train, test, grid, names = digits
-    team = Team(names, grid, center=False).fit(train.views, train.y)
+    team = Team(names, grid, center=center).fit(train.views, train.y)
+    assert not team.center_.any()
     found = team.certify(test.views, test.y, tau=2.0, sigma=0.95)
     both = {"tau": 2.0, "sigma": 0.95, "raw": True}
     np.testing.assert_allclose(found.bound, theory.finite_round(grid, found.delta, found.beta, 20, **both).value)

@@ -1,4 +1,4 @@
-"""What a model promises to a `Team`: one finite number per item, larger for +1, learned the same way again."""
+"""What a model promises to a `Team`: finite scores, larger for the class they speak for, learned the same way again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium._util.labels import to_signs
+from collegium._util.labels import to_places, to_signs
 from collegium.checks import base
 from collegium.checks.base import Check, expect, listed
 from collegium.errors import CheckError
 
 PLUS_ONE = "score is larger for +1"
+TRUE_CLASS = "score is largest for the true class"
 _EXAMPLES = 64
 # A float32 network sums a thousand products or so per output, in an order that depends on the size of the batch.
 _ROUNDING = 1024 * float(np.finfo(np.float32).eps)
@@ -26,8 +27,8 @@ def check_model(model: Any, view: ArrayLike | None = None, y: ArrayLike | None =
     """Check that a model keeps the promises a `Team` relies on; returns what held and what was skipped.
 
     `model` is a `Model`, or anything `collegium.agents.as_model` takes; it is cloned, never fitted itself. With a
-    view and its labels y it is fitted on these. With a view alone, or none, it is fitted on an easy problem made
-    here, of the form of that view (its item shape and type; six numbers per item if there is none).
+    view and its labels y, of two classes or more, it is fitted on these. With a view alone, or none, it is fitted on an
+    easy problem made here, of the form of that view (its item shape and type; six numbers per item if there is none).
     A model that was fitted elsewhere needs a view to score, and its sign is checked only where y is given.
 
     >>> from sklearn.linear_model import LogisticRegression
@@ -48,13 +49,14 @@ def model_checks(model: Any, view: ArrayLike | None = None, y: ArrayLike | None 
 
     model = as_model(model)
     prefit = getattr(type(model), "fit", None) is Model.fit
-    items, signs = _problem(model, view, y, prefit)
+    items, labels = _problem(model, view, y, prefit)
+    C = None if labels is None else max(len(np.unique(labels)), 2)
 
     @cache
     def fitted() -> tuple[Any, Exception | None]:
         """The model, fitted once for all checks; or why it cannot be."""
         try:
-            return (model if prefit else _fitted(_fresh(model), items, signs)), None
+            return (model if prefit else _fitted(_fresh(model), items, labels)), None
         except Exception as problem:
             return None, problem
 
@@ -75,23 +77,27 @@ def model_checks(model: Any, view: ArrayLike | None = None, y: ArrayLike | None 
     yield Check("clones", partial(_clones, model))
     if not prefit:
         yield Check("fits", fits)
+    if C is None or C == 2:
+        yield Check("gives one finite number per item", once_fitted(_gives_finite_numbers, C))
+    else:
+        yield Check("gives one finite number per item and class", once_fitted(_gives_finite_numbers, C))
     for name, check in (
-        ("gives one finite number per item", _gives_one_finite_number_per_item),
         ("gives the same scores twice", _gives_the_same_scores_twice),
         ("scores each item by itself", _scores_each_item_by_itself),
         ("scores one item and none", _scores_one_item_and_none),
     ):
         yield Check(name, once_fitted(check))
     if not prefit:
-        yield Check("learns the same again", once_fitted(_learns_the_same_again, signs, model))
-    if signs is not None:
-        yield Check(PLUS_ONE, once_fitted(_score_points_to_plus_one, signs, None if prefit else model))
+        yield Check("learns the same again", once_fitted(_learns_the_same_again, labels, model))
+    if labels is not None:
+        points = _score_points_to_plus_one if C == 2 else _score_points_to_the_true_class
+        yield Check(PLUS_ONE if C == 2 else TRUE_CLASS, once_fitted(points, labels, None if prefit else model))
 
 
 def _problem(
     model: Any, view: ArrayLike | None, y: ArrayLike | None, prefit: bool
-) -> tuple[NDArray[Any], NDArray[np.int8] | None]:
-    """The view and labels to try the model on, as given or made here."""
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """The view and labels, +1 and -1 or places, to try the model on, as given or made here."""
     if view is None and (prefit or y is not None):
         why = f"{type(model).__name__} was fitted elsewhere" if prefit else "labels alone say nothing"
         raise CheckError(f"{why}: pass a view with some items it can score")
@@ -100,7 +106,12 @@ def _problem(
     if y is None and not prefit:
         return _easy_problem(form)
     expect(len(form) >= 4, f"at least four items are needed to check a model, the view has {len(form)}")
-    return form, None if y is None else to_signs(y, len(form))
+    if y is None:
+        return form, None
+    from collegium.agents.classes import targets
+
+    classes = targets(y, len(form))[1]
+    return form, to_signs(y, len(form)) if len(classes) == 2 else to_places(y, len(form), len(classes), list(classes))
 
 
 def _easy_problem(form: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]]:
@@ -140,7 +151,7 @@ def _clones(model: Any) -> None:
     expect(copy is not model, f"a clone of {name} must be another object: Team fits clones, never what it was given")
 
 
-def _fitted(model: Any, view: NDArray[Any], y: NDArray[np.int8] | None) -> Any:
+def _fitted(model: Any, view: NDArray[Any], y: NDArray[Any] | None) -> Any:
     """The model, fitted as a team would."""
     assert y is not None
     name, given, labels = type(model).__name__, view.copy(), y.copy()
@@ -157,17 +168,23 @@ def _fitted(model: Any, view: NDArray[Any], y: NDArray[np.int8] | None) -> Any:
     return model
 
 
-def _gives_one_finite_number_per_item(model: Any, view: NDArray[Any]) -> None:
+def _gives_finite_numbers(model: Any, view: NDArray[Any], C: int | None) -> None:
     name, given = type(model).__name__, view.copy()
     scores, n = model.scores(given), len(view)
     expect(
         isinstance(scores, np.ndarray) and scores.dtype.kind == "f",
         f"{name}.scores must return a NumPy array of floats, it returned {_kind(scores)}",
     )
-    expect(scores.shape == (n,), f"{name}.scores must have shape ({n},) for {n} items, it has {scores.shape}")
-    bad = np.flatnonzero(~np.isfinite(scores))
+    if C is None and scores.ndim == 2 and scores.shape[1] > 2:
+        C = scores.shape[1]  # fitted elsewhere, of classes that only it knows
+    form = (n,) if C is None or C == 2 else (n, C)
+    expect(scores.shape == form, f"{name}.scores must have shape {form} for {n} items, it has {scores.shape}")
+    bad = np.flatnonzero(~np.isfinite(scores).reshape(n, -1).all(axis=1))
     first = int(bad[0]) if len(bad) else 0
     expect(not len(bad), f"{name}.scores must be finite: {len(bad)} of {n} are not (first: item {first})")
+    if scores.ndim == 2:
+        off = np.abs(scores.sum(axis=1)) > _ROUNDING * (1 + np.abs(scores).max())
+        expect(not off.any(), f"{name}.scores of {C} classes must sum to 0 for each item: take away their mean")
     expect(_equal(given, view), f"{name}.scores changes the view it is given: work on a copy")
 
 
@@ -191,13 +208,18 @@ def _scores_each_item_by_itself(model: Any, view: NDArray[Any]) -> None:
 def _scores_one_item_and_none(model: Any, view: NDArray[Any]) -> None:
     name = type(model).__name__
     alone = np.asarray(model.scores(view[:1]))
-    expect(alone.shape == (1,), f"{name}.scores must have shape (1,) for one item, it has {alone.shape}")
-    _close(model.scores(view)[:1], alone, f"{name} scores an item differently when it comes alone")
-    nothing = np.asarray(model.scores(view[:0]))
-    expect(nothing.shape == (0,), f"{name}.scores must have shape (0,) for zero items, it has {nothing.shape}")
+    all_of_them = model.scores(view)
+    form = (1, *all_of_them.shape[1:])
+    expect(alone.shape == form, f"{name}.scores must have shape {form} for one item, it has {alone.shape}")
+    _close(all_of_them[:1], alone, f"{name} scores an item differently when it comes alone")
+    nothing, form = np.asarray(model.scores(view[:0])), (0, *all_of_them.shape[1:])
+    # A model that was fitted elsewhere need not know how many classes it has before it sees an item.
+    expect(
+        nothing.shape in (form, (0,)), f"{name}.scores must have shape {form} for zero items, it has {nothing.shape}"
+    )
 
 
-def _learns_the_same_again(fitted: Any, view: NDArray[Any], y: NDArray[np.int8], unfitted: Any) -> None:
+def _learns_the_same_again(fitted: Any, view: NDArray[Any], y: NDArray[Any], unfitted: Any) -> None:
     _close(
         fitted.scores(view),
         _fresh(unfitted).fit(view.copy(), y.copy()).scores(view),
@@ -227,6 +249,24 @@ def _score_points_to_plus_one(fitted: Any, view: NDArray[Any], y: NDArray[np.int
     return PLUS_ONE if gap > 0 else "score moves towards +1, too slowly to get there"
 
 
+def _score_points_to_the_true_class(fitted: Any, view: NDArray[Any], y: NDArray[Any], unfitted: Any) -> str:
+    """The mean score of the true class is positive, and larger than had each class been taken for the next."""
+    name, C = type(fitted).__name__, int(y.max()) + 1
+
+    def own(model: Any) -> float:
+        return float(model.scores(view)[np.arange(len(y)), y].mean())
+
+    gap = own(fitted)
+    other = -gap if unfitted is None else own(_fresh(unfitted).fit(view.copy(), (y + 1) % C))
+    expect(
+        gap > other and gap > 0,
+        f"the mean score of {name} for the true class is {gap:.4g}"
+        + (f", and {other:.4g} when it is fitted on other labels" if unfitted is not None else "")
+        + ": it must be the larger one, and positive. Are its outputs in the order of the classes?",
+    )
+    return TRUE_CLASS
+
+
 def _gap(model: Any, view: NDArray[Any], y: NDArray[np.int8]) -> float:
     """By how much the mean score of +1 exceeds that of -1."""
     scores = model.scores(view)
@@ -235,10 +275,10 @@ def _gap(model: Any, view: NDArray[Any], y: NDArray[np.int8]) -> float:
 
 def _close(one: NDArray[Any], other: NDArray[Any], complaint: str) -> None:
     expect(one.shape == other.shape, f"{complaint} (shapes {one.shape} and {other.shape})")
-    apart = np.abs(one - other)
+    apart = np.abs(one - other).ravel()
     worst = int(apart.argmax())
     allowed = _ROUNDING * (1 + float(np.abs(one).max()))
-    expect(apart[worst] <= allowed, f"{complaint} ({one[worst]:.6g} and {other[worst]:.6g})")
+    expect(apart[worst] <= allowed, f"{complaint} ({one.ravel()[worst]:.6g} and {other.ravel()[worst]:.6g})")
 
 
 def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
