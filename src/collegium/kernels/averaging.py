@@ -5,6 +5,10 @@ proves it). Arrays lie agents-by-items, so that the innermost loop runs over ite
 taken over neighbours in ascending order, in double precision and without fast-math. Flags and counters are doubles
 too, for lanes of one width.
 
+Scores of d classes have w = d - 1 coordinates that travel. They are w copies of the network side by side: row
+j·K + k of an array is coordinate j of agent k. Only what looks at all coordinates of an agent at once (whether it
+speaks, its label, its errors, its statistic) knows that they belong together.
+
 Small networks are cut into blocks of items that stay in the cache, all rounds of a block before the next;
 large ones into ranges of agents, round by round. Pieces run on threads without the interpreter's lock, never
 inside a compiled parallel region, so forking and calling from several threads are safe. The result does not
@@ -30,6 +34,7 @@ from collegium.kernels.threads import spread, threads
 from collegium.links import Lossy
 from collegium.policy import Policy
 from collegium.protocol import HoldLast
+from collegium.protocol.base import message_width
 
 if not any(os.access(folder, os.W_OK) for folder in (os.path.dirname(__file__), os.path.expanduser("~"))):
     # numba refuses to start where compiled code cannot be kept at all
@@ -48,9 +53,9 @@ _NOBODY = np.zeros((0, 0, 0), np.bool_)
 class Arrays(NamedTuple):
     """A job as plain arrays. Round t is over network (t - 1) % P, where P is 1 unless the schedule changes."""
 
-    scores: Doubles  # (n, K)
-    indptr: U64  # (P, K + 1) unsigned, like the indices: then no index can be meant from the end, and none is checked
-    indices: NDArray[np.uint32]  # of all networks, one after the other
+    scores: Doubles  # (n, w·K)
+    indptr: U64  # (P, w·K + 1) unsigned, like the indices: then no index can be meant from the end, none is checked
+    indices: NDArray[np.uint32]  # of all networks, one after the other, each w times
     weights: Doubles
     audience: NDArray[np.int64]  # (P, K) transmissions one broadcast costs
     rounds: int
@@ -61,6 +66,16 @@ class Arrays(NamedTuple):
     loss: np.uint32 = np.uint32(0)  # a message is lost if its hash is below
     loss_seed: int = 0
     held: bool = False  # a lost message stands for the last one; else its sender is left out
+
+    @property
+    def size(self) -> int:
+        """K, the number of agents."""
+        return self.audience.shape[1]
+
+    @property
+    def parts(self) -> int:
+        """w, how many numbers of a score travel."""
+        return self.scores.shape[1] // self.size
 
     @property
     def work(self) -> int:
@@ -76,8 +91,8 @@ class Tally(NamedTuple):
 
 
 def arrays(job: Job) -> Arrays:
-    """A job of one number a score as plain arrays."""
-    schedule = job.schedule
+    """A job as plain arrays."""
+    schedule, (n, K, d) = job.schedule, job.scores.shape
     if type(schedule) is Policy:
         graph = schedule.graph
         indptr, indices = graph.indptr[None].view(np.uint64), graph.indices.view(np.uint32)
@@ -90,8 +105,20 @@ def arrays(job: Job) -> Arrays:
         indices = np.concatenate([seat.senders for seats in rounds for seat in seats]).astype(np.uint32)
         weights = np.concatenate([seat.weights for seats in rounds for seat in seats])
         audience = np.array([[len(seat.receivers) for seat in seats] for seats in rounds], np.int64)
+    w = message_width(d)
+    if w > 1:
+        starts, ends = indptr[:, 0].tolist(), indptr[:, -1].tolist()
+        indptr = np.concatenate(
+            [w * indptr[:, :1] + (indptr[:, :-1] - indptr[:, :1]) + j * (indptr[:, -1:] - indptr[:, :1])
+             for j in np.arange(w, dtype=np.uint64)] + [w * indptr[:, -1:]], axis=1,
+        )  # fmt: skip
+        indices = np.concatenate(
+            [indices[a:b] + np.uint32(j * K) for a, b in zip(starts, ends, strict=True) for j in range(w)]
+        )
+        weights = np.concatenate([weights[a:b] for a, b in zip(starts, ends, strict=True) for _ in range(w)])
     found = Arrays(
-        job.scores[:, :, 0], indptr, indices, weights, audience, job.rounds, job.seed, job.ids,
+        np.moveaxis(job.scores[:, :, :w], 2, 1).reshape(n, w * K), indptr, indices, weights, audience,
+        job.rounds, job.seed, job.ids,
         isinstance(job.mailbox, HoldLast), job.final,
     )  # fmt: skip
     if not isinstance(job.links, Lossy):
@@ -102,8 +129,8 @@ def arrays(job: Job) -> Arrays:
 
 def run(job: Arrays, rule: Numbers) -> Recorded:
     """All rounds of one rule for all items."""
-    n, K = job.scores.shape
-    few_blocks = n <= _block_size(n, K) * (threads() - 1)
+    n, rows = job.scores.shape
+    few_blocks = n <= _block_size(n, rows) * (threads() - 1)
     if job.loss:
         return _run_lossy(job, rule)
     return _run_large(job, rule) if few_blocks and job.work >= _LARGE else _run_blocks(job, rule)
@@ -111,11 +138,11 @@ def run(job: Arrays, rule: Numbers) -> Recorded:
 
 def _records(job: Arrays, rule: Numbers) -> tuple[Doubles, NDArray[np.int64], NDArray[np.bool_]]:
     """Room for statistics, transmissions of each round, and who spoke, where not everybody does."""
-    n, K = job.scores.shape
+    n, K, w = len(job.scores), job.size, job.parts
     always = rule.trigger == _ALWAYS
     spoke = _NOBODY if job.final or always else np.zeros((job.rounds, n, K), np.bool_)
     costs = np.zeros((0, 0) if always else (job.rounds, n), np.int64)
-    return np.empty((1 if job.final else job.rounds + 1, n, K)), costs, spoke
+    return np.empty((1 if job.final else job.rounds + 1, n, K, w if w == 1 else w + 1)), costs, spoke
 
 
 def _recorded(
@@ -125,11 +152,11 @@ def _recorded(
         networks = job.audience.sum(axis=1)
         each = networks[np.arange(job.rounds) % len(networks)]
         costs = np.broadcast_to(each[:, None], (job.rounds, len(job.scores)))
-    return Recorded(statistics[..., None], costs, None if spoke is _NOBODY else spoke)
+    return Recorded(statistics, costs, None if spoke is _NOBODY else spoke)
 
 
 def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
-    n, K = job.scores.shape
+    n, rows = job.scores.shape
     statistics, costs, spoke = _records(job, rule)
     no_labels, no_errors, no_totals = np.zeros(0), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
     no_path = np.zeros((0, 0, 0))
@@ -143,21 +170,24 @@ def _run_blocks(job: Arrays, rule: Numbers) -> Recorded:
             True, statistics, costs, spoke, no_labels, no_errors, no_totals, 0, no_path, no_path, no_errors,
         )  # fmt: skip
 
-    spread(piece, n, _block_size(n, K), work=job.work * job.rounds)
+    spread(piece, n, _block_size(n, rows), work=job.work * job.rounds)
     return _recorded(job, rule, statistics, costs, spoke)
 
 
 def sweep(job: Arrays, rules: list[Numbers], seeds: list[int], labels: Doubles) -> Tally:
-    """Errors and transmissions of every rule with every seed, counted on the fly; configurations rule by rule."""
-    n, K = job.scores.shape
+    """Errors and transmissions of every rule with every seed, counted on the fly; configurations rule by rule.
+
+    labels: signs, or places of several classes.
+    """
+    n, rows = job.scores.shape
     keys, salts = _keys(job, seeds, any(rule.levels for rule in rules))
     numbers = np.array([_numbers(rule) for rule in rules for _ in seeds]).reshape(-1, 8)
     count = len(rules) * len(seeds)
-    errors = np.zeros((count, job.rounds + 1, K), np.int64)
+    errors = np.zeros((count, job.rounds + 1, job.size), np.int64)
     transmissions = np.zeros((count, job.rounds + 1), np.int64)
-    size = max(_BLOCK // K, 16)
+    size = max(_BLOCK // rows // 16 * 16, 16)
     known = np.repeat([_outspoken_rounds(rule, job) for rule in rules], len(seeds))
-    if known.max(initial=0) * K * min(size, n) > _SHARED:
+    if known.max(initial=0) * rows * min(size, n) > _SHARED:
         known[:] = 0
 
     def piece(lo: int, hi: int) -> None:
@@ -179,17 +209,17 @@ def _outspoken_rounds(rule: Numbers, job: Arrays) -> int:
 
 def _run_large(job: Arrays, rule: Numbers) -> Recorded:
     """Round by round, the agents shared out over the threads."""
-    n, K = job.scores.shape
+    n, K = len(job.scores), job.size
     start = np.ascontiguousarray(job.scores.T)
     x = np.zeros_like(start) if rule.accumulate else start
     spare = [np.empty_like(x), np.empty_like(x)]  # two, because the scores themselves are never written over
     plain = rule == Numbers() and job.hold
-    sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones_like(x))
-    streak = np.zeros_like(x) if rule.patience else x
+    sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones((K, n)))
+    streak = np.zeros((K, n)) if rule.patience else x
     numbers = _numbers(rule)
     (key0, key1), _ = _keys(job, [job.seed], rule.levels > 0, salted=False)
     statistics, costs, spoke = _records(job, rule)
-    statistics[0] = x.T
+    _turn(x, n, statistics[0], 0)
     size = -(-K // (threads() * 4))
     spoken = np.zeros((-(-K // size), n))
     for t in range(1, job.rounds + 1):
@@ -199,7 +229,7 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
         if plain:
             sent = x
         else:
-            salt0, salt1 = sender_salts(np.arange(K), np.array(t)) if rule.levels else (key0[0], key1[0])
+            salt0, salt1 = _salts(job, np.array(t)) if rule.levels else (key0[0], key1[0])
             spoken[:] = 0
 
             def speak(lo: int, hi: int) -> None:
@@ -215,42 +245,44 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
                 spoke[t - 1] = fired.T > 0
 
         def listen(lo: int, hi: int) -> None:
-            _combine(lo, hi, sent, fired, following, job.hold, indptr, job.indices, job.weights)
+            for row in range(0, len(x), K):
+                _combine(row + lo, row + hi, sent, fired, following, job.hold, indptr, job.indices, job.weights)
             if rule.patience:
                 _settle(lo, hi, x, following, streak)
 
         spread(listen, K, size, work=job.work)
         x = following
         if not job.final:
-            statistics[t] = x.T
-    statistics[-1] = x.T
+            _turn(x, n, statistics[t], 0)
+    _turn(x, n, statistics[-1], 0)
     return _recorded(job, rule, statistics, costs, spoke)
 
 
 def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
     """Blocks of items, round by round, over links that lose messages."""
-    n, K = job.scores.shape
+    (n, rows), K = job.scores.shape, job.size
     statistics, costs, spoke = _records(job, rule)
     numbers, (indptr, audience) = _numbers(rule), (job.indptr[0], job.audience[0])
     keys, salts = _keys(job, [job.seed], rule.levels > 0)
-    receivers = np.repeat(np.arange(K), np.diff(indptr.astype(np.int64)))
+    receivers = np.repeat(np.arange(rows), np.diff(indptr.astype(np.int64)))
     rounds = range(1, job.rounds + 1)
     item_words = links.keys_of(job.loss_seed, job.ids)
-    link_words = links.salts_of(job.indices.astype(np.int64), receivers, np.arange(1, job.rounds + 1)[:, None])
+    # A message is lost with all its coordinates.
+    link_words = links.salts_of(job.indices.astype(np.int64) % K, receivers % K, np.arange(1, job.rounds + 1)[:, None])
     # Where everybody sends and counts itself, and the lost are left out, nothing of earlier rounds is ever needed.
-    counted = np.count_nonzero(job.indices == receivers) == K
+    counted = np.count_nonzero(job.indices == receivers) == rows
     remembers = rule.trigger != _ALWAYS or job.held or not counted
 
     def piece(lo: int, hi: int) -> None:
         items = hi - lo
         start = np.ascontiguousarray(job.scores[lo:hi].T)
         x = np.zeros_like(start) if rule.accumulate else start
-        sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros_like(x)
-        fired, spent = np.ones_like(x), np.zeros(items)
+        sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros((K, items))
+        fired, spent = np.ones((K, items)), np.zeros(items)
         last = np.zeros((len(job.indices), items) if remembers else (0, 0))
         known = np.zeros(last.shape)
         if not job.final or not job.rounds:
-            _turn(x, statistics[0], lo)
+            _turn(x, items, statistics[0], lo)
         for t in rounds:
             spent[:] = 0
             if rule == Numbers():
@@ -278,9 +310,9 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
                 _settle(0, K, x, following, streak)
             x, following = following, np.empty_like(x) if x is start else x
             if not job.final or t == job.rounds:
-                _turn(x, statistics[0 if job.final else t], lo)
+                _turn(x, items, statistics[0 if job.final else t], lo)
 
-    spread(piece, n, (1 if remembers else 4) * _block_size(n, K), work=2 * job.work * job.rounds)
+    spread(piece, n, (1 if remembers else 4) * _block_size(n, rows), work=2 * job.work * job.rounds)
     return _recorded(job, rule, statistics, costs, spoke)
 
 
@@ -294,16 +326,20 @@ def _numbers(rule: Numbers) -> tuple[float, ...]:
 
 
 def _keys(job: Arrays, seeds: list[int], drawn: bool, salted: bool = True) -> tuple[Any, Any]:
-    """Hash words per (seed, item) and per (round, agent); none where nothing is drawn."""
-    K = job.scores.shape[1]
+    """Hash words per (seed, item) and per (round, row); none where nothing is drawn."""
     if not drawn:
         return (np.zeros((len(seeds), 1), np.uint32),) * 2, (np.zeros((1, 1), np.uint32),) * 2
     keys = item_keys(np.array(seeds, np.uint64)[:, None], job.ids)
-    return keys, sender_salts(np.arange(K), np.arange(1, job.rounds + 1)[:, None]) if salted else None
+    return keys, _salts(job, np.arange(1, job.rounds + 1)[:, None]) if salted else None
 
 
-def _block_size(n: int, K: int) -> int:
-    return max(16, min(_BLOCK // K, -(-n // threads())))
+def _salts(job: Arrays, rounds: NDArray[np.int64]) -> tuple[Any, Any]:
+    row = np.arange(job.scores.shape[1])
+    return sender_salts(row % job.size, rounds, row // job.size)
+
+
+def _block_size(n: int, rows: int) -> int:
+    return max(16, min(_BLOCK // rows // 16 * 16, -(-n // threads())))
 
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -336,65 +372,124 @@ def _emit(
     beyond only fill up a whole number of vectors.
     """
     accumulate, trigger, limit, patience, levels, bound, scale, half_step = rule
-    width = x.shape[1]
+    K, width = audience.size, x.shape[1]
     top = levels - 1.0
     always = first or trigger == _ALWAYS
     marked = fired.shape[0] > 1  # else one row, which stays in the first-level cache
     scratch, outgoing, hashes = np.empty(width), np.empty(width), np.empty(width, np.uint32)
-    transmissions = 0
+    ranks = np.empty((4, 0 if always or x.shape[0] == K else width))
+    transmissions = heard = 0
     for k in range(lo, hi):
-        own, said, speaks, cost = x[k], sent[k], fired[k if marked else 0], audience[k]
-        message = own
-        if accumulate:
+        speaks, cost = fired[k if marked else 0], audience[k]
+        if not always:
+            if trigger == _DELTA:
+                _moved(x, sent, k, K, limit, speaks)
+            else:
+                _unsure(x, k, K, limit, patience, streak[k], speaks, ranks)
+            heard = 0
             for i in range(width):
-                scratch[i] = own[i] + scores[k, i]
-            message = scratch
-        if levels > 0:
-            a, b = salt0[k], salt1[k]
-            for i in range(width):  # apart from the doubles below: twice as many lanes
-                hashes[i] = _lowbias32(np.uint32((key0[i] ^ a) + (key1[i] ^ b)))
-            for i in range(width):
-                place = (message[i] + bound) * scale
-                below = min(max(np.floor(place), 0.0), top - 1.0)
-                index = below + (1.0 if np.float64(hashes[i]) * 2.0**-32 < place - below else 0.0)
-                scratch[i] = (2.0 * index - top) * half_step
-            message = scratch
-        if always:
+                heard += 1 if speaks[i] > 0.0 else 0
+            for i in range(items, width):
+                heard -= 1 if speaks[i] > 0.0 else 0
+            if heard == 0:
+                continue
+        for row in range(k, x.shape[0], K):
+            own, said = x[row], sent[row]
+            message = own
+            if accumulate:
+                for i in range(width):
+                    scratch[i] = own[i] + scores[row, i]
+                message = scratch
+            if levels > 0:
+                a, b = salt0[row], salt1[row]
+                for i in range(width):  # apart from the doubles below: twice as many lanes
+                    hashes[i] = _lowbias32(np.uint32((key0[i] ^ a) + (key1[i] ^ b)))
+                for i in range(width):
+                    place = (message[i] + bound) * scale
+                    below = min(max(np.floor(place), 0.0), top - 1.0)
+                    index = below + (1.0 if np.float64(hashes[i]) * 2.0**-32 < place - below else 0.0)
+                    scratch[i] = (2.0 * index - top) * half_step
+                message = scratch
+            if not always:
+                # What goes out is written apart from what went out: a conditional store in place would be a masked
+                # one, which some processors do lane by lane.
+                for i in range(width):
+                    new, old = message[i], said[i]
+                    outgoing[i] = new if speaks[i] > 0.0 else old
+                message = outgoing
             for i in range(width):
                 said[i] = message[i]
+        if always:
             transmissions += cost * items
             for i in range(spoken.size):
                 spoken[i] += cost
-            continue
-        # What goes out is written apart from what went out: a conditional store in place would be a masked one, which
-        # some processors do lane by lane.
-        heard = 0
-        if trigger == _DELTA:
-            for i in range(width):
-                speaking = 1.0 if abs(own[i] - said[i]) > limit else 0.0
-                new, old = message[i], said[i]
-                outgoing[i] = new if speaking > 0.0 else old
-                speaks[i] = speaking
-                heard += 1 if speaking > 0.0 else 0
         else:
-            settled = streak[k]
-            for i in range(width):
-                unsettled = 1.0 if settled[i] < patience else 0.0
-                speaking = unsettled if abs(own[i]) >= limit else 1.0
-                new, old = message[i], said[i]
-                outgoing[i] = new if speaking > 0.0 else old
-                speaks[i] = speaking
-                heard += 1 if speaking > 0.0 else 0
-        for i in range(items, width):
-            heard -= 1 if speaks[i] > 0.0 else 0
-        if heard == 0:
-            continue
-        for i in range(width):
-            said[i] = outgoing[i]
-        transmissions += cost * heard
-        for i in range(spoken.size):
-            spoken[i] += cost * speaks[i]
+            transmissions += cost * heard
+            for i in range(spoken.size):
+                spoken[i] += cost * speaks[i]
     return transmissions
+
+
+@_compiled
+def _moved(x: Any, sent: Any, k: int, K: int, limit: float, speaks: Any) -> None:
+    """1 where an entry of agent k has moved by more than the limit from what it sent last, else 0."""
+    own, said = x[k], sent[k]
+    for i in range(own.size):
+        speaks[i] = 1.0 if abs(own[i] - said[i]) > limit else 0.0
+    if x.shape[0] == K:
+        return
+    rest = said - own
+    for row in range(k + K, x.shape[0], K):
+        own, said = x[row], sent[row]
+        for i in range(own.size):
+            change = own[i] - said[i]
+            speaks[i] = 1.0 if abs(change) > limit else speaks[i]
+            rest[i] -= change
+    for i in range(rest.size):
+        speaks[i] = 1.0 if abs(rest[i]) > limit else speaks[i]
+
+
+@_compiled
+def _unsure(x: Any, k: int, K: int, limit: float, patience: float, settled: Any, speaks: Any, ranks: Any) -> None:
+    """0 where the label of agent k has stayed for long enough and is clear enough, else 1."""
+    if x.shape[0] == K:
+        own = x[k]
+        for i in range(own.size):
+            unsettled = 1.0 if settled[i] < patience else 0.0
+            speaks[i] = unsettled if abs(own[i]) >= limit else 1.0
+    else:
+        _rank(x, k, K, ranks)
+        best, second = ranks[0], ranks[1]
+        for i in range(best.size):
+            unsettled = 1.0 if settled[i] < patience else 0.0
+            speaks[i] = unsettled if best[i] - second[i] >= limit else 1.0
+
+
+@_compiled
+def _rank(x: Any, k: int, K: int, ranks: Any) -> None:
+    """The largest entry of agent k, the second, which is the largest (the first of equals), and the last entry."""
+    best, second, label, last = ranks[0], ranks[1], ranks[2], ranks[3]
+    first = x[k]
+    for i in range(first.size):
+        best[i], second[i], label[i], last[i] = first[i], -np.inf, 0.0, -first[i]
+    place = 0
+    for row in range(k + K, x.shape[0], K):
+        place += 1
+        _enter(x[row], float(place), best, second, label)
+        entry = x[row]
+        for i in range(entry.size):
+            last[i] -= entry[i]
+    _enter(last, place + 1.0, best, second, label)
+
+
+@_compiled
+def _enter(entry: Any, place: float, best: Any, second: Any, label: Any) -> None:
+    for i in range(entry.size):
+        value, leader, follower, holder = entry[i], best[i], second[i], label[i]
+        larger = value > leader
+        best[i] = value if larger else leader
+        second[i] = leader if larger else max(follower, value)
+        label[i] = place if larger else holder
 
 
 @_compiled
@@ -443,18 +538,19 @@ def _combine(
                     result[i] += u * a[i]
     else:
         for k in range(lo, hi):
+            base = k // fired.shape[0] * fired.shape[0]
             for i in range(items):
                 share = 0.0
                 for m in range(indptr[k], indptr[k + 1]):
                     l = indices[m]
-                    if l == k or fired[l, i] > 0.0:
+                    if l == k or fired[l - base, i] > 0.0:
                         share += weights[m]
                 total = 0.0
                 for m in range(indptr[k], indptr[k + 1]):
                     l = indices[m]
                     if share == 0.0:
                         total += weights[m] * sent[l, i]
-                    elif l == k or fired[l, i] > 0.0:
+                    elif l == k or fired[l - base, i] > 0.0:
                         total += (weights[m] / share) * sent[l, i]
                 following[k, i] = total
 
@@ -498,6 +594,7 @@ def _combine_remembering(
     arrived = np.empty((np.diff(indptr.astype(np.int64)).max(), items))
     for k in range(sent.shape[0]):
         start, end = np.int64(indptr[k]), np.int64(indptr[k + 1])
+        base = k // fired.shape[0] * fired.shape[0]
         share[:], whole[:] = 0.0, 1.0
         for m in range(start, end):
             here = arrived[m - start]
@@ -505,7 +602,7 @@ def _combine_remembering(
                 here[:], known[m], last[m] = 1.0, 1.0, sent[k]
             else:
                 _hash(hashes, key0, key1, salt0[m - first], salt1[m - first])
-                _remember(hashes, loss, hold, sent[indices[m]], fired[indices[m]], last[m], known[m], here)
+                _remember(hashes, loss, hold, sent[indices[m]], fired[indices[m] - base], last[m], known[m], here)
                 if held:
                     here[:] = 1.0
             _weigh(here, weights[m], whole, share)
@@ -528,11 +625,23 @@ def _combine_remembering(
 
 
 @_compiled
-def _turn(x: Any, page: Any, lo: int) -> None:
-    """Statistics agents-by-items into their page, items-by-agents."""
-    for i in range(x.shape[1]):
-        for k in range(x.shape[0]):
-            page[lo + i, k] = x[k, i]
+def _turn(x: Any, items: int, page: Any, lo: int) -> None:
+    """Statistics agents-by-items into their page, items-by-agents; the last of several classes from the others."""
+    K, d = page.shape[1], page.shape[2]
+    flat = page.reshape(page.shape[0], K * d)
+    full = x
+    if d > 1:  # every agent's entries together, so that what follows is one loop over the rows
+        full = np.empty((K * d, x.shape[1]))
+        for k in range(K):
+            last = full[k * d + d - 1]
+            for j in range(d - 1):
+                entry, given = full[k * d + j], x[j * K + k]
+                for i in range(last.size):
+                    entry[i] = given[i]
+                    last[i] = last[i] - given[i] if j else -given[i]
+    for i in range(items):
+        for row in range(K * d):
+            flat[lo + i, row] = full[row, i]
 
 
 @_compiled
@@ -587,21 +696,49 @@ def _add(result: Any, here: Any, share: Any, value: Any) -> None:
 @_compiled
 def _settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
     """Count unchanged labels."""
+    K, width = streak.shape
+    if x.shape[0] == K:
+        for k in range(lo, hi):
+            before, after, count = x[k], following[k], streak[k]
+            for i in range(width):
+                same = ((before[i] > 0.0) == (after[i] > 0.0)) & ((before[i] < 0.0) == (after[i] < 0.0))
+                count[i] = count[i] + 1.0 if same else 0.0
+        return
+    earlier, later = np.empty((4, width)), np.empty((4, width))
     for k in range(lo, hi):
-        before, after, count = x[k], following[k], streak[k]
-        for i in range(x.shape[1]):
-            same = ((before[i] > 0.0) == (after[i] > 0.0)) & ((before[i] < 0.0) == (after[i] < 0.0))
-            count[i] = count[i] + 1.0 if same else 0.0
+        _rank(x, k, K, earlier)
+        _rank(following, k, K, later)
+        before, after, count = earlier[2], later[2], streak[k]
+        for i in range(width):
+            count[i] = count[i] + 1.0 if before[i] == after[i] else 0.0
 
 
 @_compiled
-def _count_errors(x: Any, signs: Any, items: int, errors: Any) -> None:
-    """Add every agent's wrong or undecided items; columns without an item have sign 0."""
-    for k in range(x.shape[0]):
-        wrong, row = items - x.shape[1], x[k]
-        for i in range(x.shape[1]):
-            wrong += 1 if row[i] * signs[i] <= 0.0 else 0
+def _count_errors(x: Any, labels: Any, items: int, errors: Any) -> None:
+    """Add every agent's wrong or undecided items; columns without an item have a label that nothing equals."""
+    K, width = errors.size, x.shape[1]
+    if x.shape[0] == K:
+        for k in range(K):
+            wrong, row = items - width, x[k]
+            for i in range(width):
+                wrong += 1 if row[i] * labels[i] <= 0.0 else 0
+            errors[k] += wrong
+        return
+    ranks = np.empty((4, width))
+    for k in range(K):
+        _rank(x, k, K, ranks)
+        best, second, label, wrong = ranks[0], ranks[1], ranks[2], items - width
+        for i in range(width):
+            wrong += 0 if (label[i] == labels[i]) & (best[i] > second[i]) else 1
         errors[k] += wrong
+
+
+@_inlined
+def _padded(labels: Any, lo: int, hi: int, several: bool) -> Any:
+    """Labels of a block, and of columns without an item one that is neither: sign 0, or place -1."""
+    padded = np.full(_width(hi - lo), -1.0 if several else 0.0)
+    padded[: hi - lo] = labels[lo:hi]
+    return padded
 
 
 @_compiled
@@ -615,17 +752,17 @@ def _block(
 
     The first `known` rounds, in which everybody speaks, are those of `_outspoken`.
     """
-    items, K = hi - lo, scores.shape[1]
+    items, rows, K = hi - lo, scores.shape[1], audience.shape[1]
     accumulate, trigger, levels = rule[0], rule[1], rule[4]
     plain = trigger == _ALWAYS and not accumulate and levels == 0 and hold
     width = _width(items)
-    start = np.zeros((K, width))
-    for k in range(K):
+    start = np.zeros((rows, width))
+    for k in range(rows):
         for i in range(items):
             start[k, i] = scores[lo + i, k]
-    x = np.zeros((K, width)) if accumulate else start.copy()
-    following = np.empty((K, width))
-    sent = x if plain else np.zeros((K, width))
+    x = np.zeros((rows, width)) if accumulate else start.copy()
+    following = np.empty((rows, width))
+    sent = x if plain else np.zeros((rows, width))
     noted = spoke.shape[0] > 0
     fired = np.ones((K if noted or not hold else 1, width))
     streak = np.zeros((K, width))
@@ -633,9 +770,7 @@ def _block(
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
         block_key0[:items], block_key1[:items] = key0[lo:hi], key1[lo:hi]
-    signs = np.zeros(width)
-    if not keep:
-        signs[:items] = labels[lo:hi]
+    truth = np.zeros(0) if keep else _padded(labels, lo, hi, rows > K)
     networks = indptr.shape[0]
     broadcast = audience[0].sum()
     transmissions = 0
@@ -672,7 +807,7 @@ def _block(
                     for k in range(K):
                         spoke[t - 1, lo + i, k] = fired[k, i] > 0.0
             if moving:
-                _combine(0, K, sent, fired, following, hold, indptr[network], indices, weights)
+                _combine(0, rows, sent, fired, following, hold, indptr[network], indices, weights)
                 if trigger == _LABEL:
                     _settle(0, K, x, following, streak)
                 x, following = following, x
@@ -683,12 +818,10 @@ def _block(
                 page = statistics[0]
             else:
                 page = statistics[t]
-            for i in range(items):
-                for k in range(K):
-                    page[lo + i, k] = x[k, i]
+            _turn(x, items, page, lo)
         else:
             totals[t] += transmissions
-            _count_errors(x, signs, items, errors[t])
+            _count_errors(x, truth, items, errors[t])
 
 
 @_compiled
@@ -699,11 +832,13 @@ def _configurations(
 ) -> None:  # fmt: skip
     """Configurations lo … hi-1 of a sweep, block by block."""
     shared = known[lo:hi].max()
-    nothing, no_costs, nobody = np.empty((0, 0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0, 0), np.bool_)
+    nothing, no_costs, nobody = np.empty((0, 0, 0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0, 0), np.bool_)
     n, seeds = scores.shape[0], key0.shape[0]
     for first in range(0, n, size):
         last = min(first + size, n)
-        path, streaks, mistakes = _outspoken(first, last, scores, indptr[0], indices, weights, shared, labels)
+        path, streaks, mistakes = _outspoken(
+            first, last, scores, indptr[0], indices, weights, shared, labels, audience.shape[1]
+        )
         for c in range(lo, hi):
             r = rules[c]
             rule = (r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
@@ -715,19 +850,20 @@ def _configurations(
 
 
 @_compiled
-def _outspoken(lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, rounds: int, labels: Any) -> Any:
+def _outspoken(
+    lo: int, hi: int, scores: Any, indptr: Any, indices: Any, weights: Any, rounds: int, labels: Any, K: int
+) -> Any:  # fmt: skip
     """Rounds of items lo … hi-1 while everybody speaks, shared by a sweep: statistics, unchanged labels and errors."""
-    K, width = scores.shape[1], _width(hi - lo)
-    path, streaks = np.zeros((rounds + 1, K, width)), np.zeros((rounds + 1, K, width))
-    for k in range(K):
+    rows, width = scores.shape[1], _width(hi - lo)
+    path, streaks = np.zeros((rounds + 1, rows, width)), np.zeros((rounds + 1, K, width))
+    for k in range(rows):
         for i in range(hi - lo):
             path[0, k, i] = scores[lo + i, k]
-    signs, mistakes = np.zeros(width), np.zeros((rounds + 1, K), np.int64)
-    signs[: hi - lo] = labels[lo:hi]
+    truth, mistakes = _padded(labels, lo, hi, rows > K), np.zeros((rounds + 1, K), np.int64)
     for t in range(rounds + 1):
         if t > 0:
-            _combine(0, K, path[t - 1], path[t - 1], path[t], True, indptr, indices, weights)
+            _combine(0, rows, path[t - 1], path[t - 1], path[t], True, indptr, indices, weights)
             streaks[t] = streaks[t - 1]
             _settle(0, K, path[t - 1], path[t], streaks[t])
-        _count_errors(path[t], signs, hi - lo, mistakes[t])
+        _count_errors(path[t], truth, hi - lo, mistakes[t])
     return path, streaks, mistakes
