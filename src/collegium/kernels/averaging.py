@@ -70,12 +70,12 @@ class Arrays(NamedTuple):
     @property
     def size(self) -> int:
         """K, the number of agents."""
-        return self.audience.shape[1]
+        return int(self.audience.shape[1])
 
     @property
     def parts(self) -> int:
         """w, how many numbers of a score travel."""
-        return self.scores.shape[1] // self.size
+        return int(self.scores.shape[1]) // self.size
 
     @property
     def work(self) -> int:
