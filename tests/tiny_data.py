@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +74,51 @@ def cifar_entries(labels=(3, 5)):
     folder = tarfile.TarInfo("cifar-10-batches-bin")
     folder.type = tarfile.DIRTYPE
     return [(folder, b""), *files, ("cifar-10-batches-bin/batches.meta.txt", b"airplane\n")]
+
+
+def zipped(files) -> bytes:
+    """A .zip archive of files by name."""
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return raw.getvalue()
+
+
+def robot_files(n=400, seed=0) -> dict[str, bytes]:
+    """A robot that does one thing for ten readings, then the next; lines end as in the official file."""
+    rng = np.random.default_rng(seed)
+    doing = ("Move-Forward", "Slight-Right-Turn", "Sharp-Right-Turn", "Slight-Left-Turn")
+    lines = [",".join([*(f"{x:.3f}" for x in rng.uniform(0.4, 5, 24)), doing[i // 10 % 4]]) for i in range(n)]
+    return {"sensor_readings_24.data": "".join(f"{line}\r\n" for line in lines).encode()}
+
+
+def office_files(sizes=(30, 12, 20), seed=0) -> dict[str, bytes]:
+    """Three files in the official layout: the row number has no name, and one file does not quote its dates."""
+    rng = np.random.default_rng(seed)
+    head = '"date","Temperature","Humidity","Light","CO2","HumidityRatio","Occupancy"\n'
+    files = {}
+    for name, n in zip(("datatraining.txt", "datatest.txt", "datatest2.txt"), sizes, strict=True):
+        quote = "" if name == "datatest2.txt" else '"'
+        rows = []
+        for i in range(n):
+            date = f"{quote}2015-02-0{n % 7 + 1} 12:{i % 60:02}:00{quote}"
+            rows.append(f'"{i + 140}",{date},{",".join(f"{x:.4f}" for x in rng.uniform(0, 900, 5))},{i % 3 == 0:d}\n')
+        files[name] = (head + "".join(rows)).encode()
+    return files
+
+
+def numeral_files(csv=False, each=200, seed=0) -> dict[str, bytes]:
+    """Six files with the official numbers of rows, two to seven columns, blanks or commas between them."""
+    rng = np.random.default_rng(seed)
+    files = {}
+    for columns, name in enumerate(("fou", "fac", "kar", "pix", "zer", "mor"), 2):
+        values = np.round(rng.normal(size=(10 * each, columns)), 3)
+        if csv:
+            head = ",".join(map(str, [*range(columns), 0])) + "\r\n"
+            rows = [",".join([*map(str, row), str(i // each)]) + "\r\n" for i, row in enumerate(values.tolist())]
+            files[f"mfeat-{name}.csv"] = (head + "".join(rows)).encode()
+        else:
+            rows = ["".join(f"  {x}" for x in row) + "\n" for row in values.tolist()]
+            files[f"mfeat-{name}"] = "".join(rows).encode()
+    return files

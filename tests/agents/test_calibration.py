@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from collegium.agents.calibration import HOTTEST, temperature, temperatures
+from collegium.agents.calibration import HOTTEST, class_temperature, temperature, temperatures, vector_scaling
 from collegium.errors import CollegiumError
 
 
@@ -138,3 +138,85 @@ def test_one_temperature_per_agent():
 def test_scores_that_have_no_temperature(scores, y):
     with pytest.raises(CollegiumError, match=r"\w+ \w+ \w+"):
         temperature(scores, y)
+
+
+# More than two classes
+
+
+def classes_and_scores(seed, C=4, n=80, scale=3.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, C, n)
+    f = scale * (np.eye(C)[y] + rng.normal(size=(n, C)))
+    return f - f.mean(axis=1, keepdims=True), y
+
+
+def class_loss(f, y, T, b=0.0):
+    z = f / T + b
+    return float(np.mean(np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+def test_brute_force_for_several_classes(seed, scale):
+    f, y = classes_and_scores(seed, scale=scale)
+    grid = np.geomspace(0.01, 1000, 5001)
+    best = grid[np.argmin([class_loss(f, y, T) if scale / 50 < T else np.inf for T in grid])]
+    step = grid[1] / grid[0]
+    assert best / step < temperature(f, y) < best * step
+    np.testing.assert_allclose(temperatures(np.stack([f, 2 * f], axis=1), y), np.array([1, 2]) * temperature(f, y))
+
+
+@pytest.mark.parametrize("kind", ["some wrong", "all right", "chance"])
+def test_two_columns_have_the_temperature_of_their_difference(kind):
+    rng = np.random.default_rng(5)
+    y = rng.choice([-1, 1], 60)
+    f = {"some wrong": y + 2 * rng.normal(size=60), "all right": y * (1 + rng.random(60)), "chance": -y * 1.0}[kind]
+    two = class_temperature(np.column_stack([-f, f]) / 2, (y > 0).astype(int))
+    assert two == pytest.approx(temperature(f, y), rel=1e-9)
+
+
+def test_an_offset_is_what_scores_leave_out():
+    """Likelihoods at T = 2 and classes of different frequency: without the offset the temperature is another."""
+    rng = np.random.default_rng(0)
+    prior = np.array([0.7, 0.2, 0.1])
+    y = rng.choice(3, 20_000, p=prior)
+    x = y + rng.normal(size=len(y))
+    f = -((x[:, None] - np.arange(3)) ** 2)  # twice the log-likelihood
+    assert class_temperature(f, y, np.log(prior)) == pytest.approx(2, rel=0.06)
+    grid = np.linspace(0.5, 4, 3501)
+    best = grid[np.argmin([class_loss(f, y, T, np.log(prior)) for T in grid])]
+    assert class_temperature(f, y, np.log(prior)) == pytest.approx(best, abs=1e-3)
+    assert abs(temperature(f - f.mean(axis=1, keepdims=True), y) / 2 - 1) > 0.06
+
+
+def test_vector_scaling_undoes_what_was_done_to_each_class():
+    rng = np.random.default_rng(1)
+    n, w, b = 40_000, np.array([0.5, 1.0, 2.0]), np.array([0.5, -0.25, -0.25])
+    z = rng.normal(size=(n, 3)) * 2
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    T, shift = vector_scaling((z - b) / w, y)
+    np.testing.assert_allclose(1 / T, w, rtol=0.05)
+    np.testing.assert_allclose(shift, b, atol=0.05)
+
+
+def test_vector_scaling_is_the_smallest_penalised_cross_entropy():
+    f, y = classes_and_scores(3)
+    T, b = vector_scaling(f, y)
+    common = temperature(f, y)
+
+    def loss(T, b):
+        return len(y) * class_loss(f, y, T, b) + 0.5 * ((common / T - 1) ** 2).sum() + 0.5 * (b**2).sum()
+
+    rng = np.random.default_rng(0)
+    least = loss(T, b)
+    assert least <= loss(np.full(4, common), np.zeros(4))
+    for _ in range(200):
+        assert least <= loss(T * np.exp(0.01 * rng.normal(size=4)), b + 0.01 * rng.normal(size=4)) + 1e-9
+
+
+def test_several_classes_need_their_places():
+    with pytest.raises(CollegiumError, match="label 4 of item 0 is none of 0, 1, 2"):
+        temperature([[1.0, 0.0, -1.0]], [4])
+    with pytest.raises(CollegiumError, match="at least one"):
+        temperature(np.empty((0, 3)), [])

@@ -56,7 +56,7 @@ def test_the_view_is_not_changed_through_the_answer():
     ("function", "message"),
     [
         (lambda view: view.sum(), r"CallableModel of <lambda> must answer 3 items .* got shape \(\)"),
-        (lambda view: view @ np.ones((2, 3)), r"got shape \(3, 3\)"),
+        (lambda view: view[None], r"must answer 3 items .* for logits of C classes, \(3, C\); got shape \(1, 3, 2\)"),
         (lambda view: np.log(view[:, 0] - 1e9), "CallableModel of <lambda> failed on a view of shape .*invalid value"),
         (lambda view: view[:, 0] * np.nan, "contain NaN: 3 of 3"),
         (lambda view: view.missing, r"failed on a view of shape \(3, 2\): AttributeError"),
@@ -85,3 +85,8 @@ def test_clones_and_pickles():
     for copy in (clone(model), pickle.loads(pickle.dumps(model))):
         assert copy.get_params() == model.get_params()
         assert copy.scores(VIEW).tolist() == [1.0, 5.0, 0.0]
+
+
+def test_logits_of_several_classes_lose_their_mean():
+    rows = np.array([[1.0, 2.0, 6.0], [0.0, 0.0, 0.0]])
+    assert CallableModel(lambda view: rows, classes=("a", "b", "c")).scores(rows).tolist() == [[-2, -1, 3], [0, 0, 0]]

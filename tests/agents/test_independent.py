@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from threadpoolctl import threadpool_info
 
 from children import interruptible
 from collegium.agents import Model, Scores, SklearnModel, temperature, train
-from collegium.agents.independent import descend, fit_side_by_side, seed_sequence, seeded
+from collegium.agents.independent import Task, descend, fit_side_by_side, seed_sequence, seeded
 from collegium.data import Dataset
 from collegium.errors import DataError, LabelError, ModelError
 from helpers import tiny_images
@@ -454,3 +455,43 @@ def test_tasks_can_be_fitted_without_anything_held_out():
     assert fit.train.tolist() == list(range(6))
     assert (fit.val.shape, fit.test.shape) == ((0,), (0,))
     assert fit.model.validation_ is None
+
+
+# More than two classes
+
+
+def four_corners(n, seed):
+    """Two views of four classes; any data set with these fields will do."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 4
+    views = [np.array([[1, 0], [0, 1], [0, -1], [-1, 0]])[y] * 2.0 + rng.normal(size=(n, 2)) for _ in range(2)]
+    return SimpleNamespace(
+        views=views, y=y, class_names=tuple("abcd"), agent_names=("left", "right"), size=2, source="corners"
+    )
+
+
+def test_agents_of_four_classes():
+    sides, later = four_corners(120, 0), four_corners(60, 1)
+    scores = train(sides, later, LogisticRegression(), n0=80, seed=3)
+    assert scores.train.shape == (64, 2, 4)
+    assert scores.val.shape == (16, 2, 4)
+    assert np.bincount(scores.y_train).tolist() == [16] * 4
+    own = LogisticRegression().fit(sides.views[1][scores.rows_train], sides.y[scores.rows_train])
+    logs = np.maximum(own.predict_log_proba(later.views[1]), np.log(1e-6))
+    np.testing.assert_allclose(scores.test[:, 1], logs - logs.mean(axis=1, keepdims=True), atol=1e-9)
+    both = scores.statistics("test").mean(axis=1).argmax(axis=1)
+    alone = scores.test.argmax(axis=2)
+    assert (both == later.y).mean() > (alone == later.y[:, None]).mean()
+
+
+def test_a_class_that_was_not_learned_has_no_evidence():
+    """Fitted on three of four places, an agent says nothing of the fourth."""
+    sides = four_corners(40, 0)
+    some = np.flatnonzero(sides.y != 2)
+    task = Task("left", SklearnModel(LogisticRegression()), sides.views[0], sides.y, some, np.arange(40), classes=4)
+    (fit,) = fit_side_by_side([task], 1)
+    assert (fit.val[:, 2] == 0).all()
+    np.testing.assert_allclose(fit.val.sum(axis=1), 0, atol=1e-12)
+    own = LogisticRegression().fit(sides.views[0][some], sides.y[some]).predict_log_proba(sides.views[0])
+    own = np.maximum(own, np.log(1e-6))
+    np.testing.assert_allclose(fit.val[:, [0, 1, 3]], own - own.mean(axis=1, keepdims=True), atol=1e-9)

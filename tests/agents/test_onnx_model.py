@@ -237,12 +237,23 @@ def test_channels_in_the_wrong_place(tmp_path):
         OnnxModel(path).scores(np.zeros((5, 8, 8, 3)))
 
 
-def test_graphs_that_are_no_models_of_two_classes(tmp_path):
-    with pytest.raises(ModelError, match=r"output 'y' of .* must answer 50 items .* got shape \(50, 3\)"):
-        OnnxModel(linear(tmp_path, RNG.normal(size=(4, 3)).astype(np.float32))).scores(VIEW)
+@pytest.mark.parametrize("zipmap", [True, False])
+def test_three_classes_as_skl2onnx_writes_them(tmp_path, zipmap):
     three = LogisticRegression().fit(VIEW, np.arange(50) % 3)
-    with pytest.raises(ModelError, match="must know two classes for each item"):
-        OnnxModel(export(tmp_path, three)).scores(VIEW)
+    logs = np.log(three.predict_proba(VIEW))
+    scores = OnnxModel(export(tmp_path, three, zipmap=zipmap), classes=[0, 1, 2]).scores(VIEW)
+    np.testing.assert_allclose(scores, logs - logs.mean(axis=1, keepdims=True), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["auto", "logits", "score"])
+def test_three_columns_are_logits(tmp_path, kind):
+    weight = RNG.normal(size=(4, 3)).astype(np.float32)
+    logits = VIEW.astype(np.float64) @ weight
+    scores = OnnxModel(linear(tmp_path, weight), kind=kind).scores(VIEW)
+    np.testing.assert_allclose(scores, logits - logits.mean(axis=1, keepdims=True), atol=FLOAT32 * 10)
+
+
+def test_graphs_that_are_no_models(tmp_path):
     mean = write(tmp_path, [helper.make_node("ReduceMean", ["view"], ["y"], keepdims=0)])
     with pytest.raises(ModelError, match=r"must have one row per item; for 50 items it has shape \(\)"):
         OnnxModel(mean).scores(VIEW)

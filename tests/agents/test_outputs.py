@@ -56,7 +56,9 @@ def test_tensors_that_are_no_scores():
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        (np.zeros((3, 3)), r"it must answer 3 items .* got shape \(3, 3\)"),
+        (np.zeros((3, 0)), r"it must answer 3 items .* got shape \(3, 0\)"),
+        ([[0.0, 0.0, 0.0], [1.0, np.nan, 2.0], [1.0, 1.0, 1.0]], r"contain NaN: 1 of 3 items \(first: item 1\)"),
+        ([[0.0, 0.0, -np.inf]] * 3, "contain NaN: 3 of 3"),
         (np.zeros((1, 3)), r"got shape \(1, 3\)"),
         (np.zeros((3, 2, 1)), r"got shape \(3, 2, 1\)"),
         (np.zeros(4), r"got shape \(4,\)"),
@@ -141,10 +143,20 @@ def test_probabilities_of_each_shape():
     [
         ([[0.2, 0.3]], "^it: the probabilities .* must sum to 1"),
         ([3.0], "^it: probabilities must lie between"),
-        ([[0.2, 0.3, 0.5]], r"it must answer 1 items .* got shape \(1, 3\)"),
+        ([[0.2, 0.3, 0.6]], "^it: the probabilities of the classes must sum to 1"),
+        ([[0.2, -0.3, 1.1]], "^it: probabilities must lie between 0 and 1; got -0.3"),
+        ([[[0.2, 0.3, 0.5]]], r"it must answer 1 items .* got shape \(1, 1, 3\)"),
         ([np.nan], "scores of it contain NaN"),
     ],
 )
 def test_probabilities_refused(outputs, message):
     with pytest.raises(ModelError, match=message):
         probabilities_to_scores(outputs, 1, "it")
+
+
+def test_probabilities_of_several_classes():
+    p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    logs = np.log([[0.5, 0.3, 0.2], [1.0, 1e-6, 1e-6]])
+    np.testing.assert_allclose(
+        probabilities_to_scores(p, 2, "it"), logs - logs.mean(axis=1, keepdims=True), rtol=1e-12, atol=1e-12
+    )

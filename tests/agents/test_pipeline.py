@@ -111,7 +111,7 @@ def test_what_was_written_before_there_were_gains():
 
 @pytest.mark.parametrize("values", [{}, {"center": [1.0]}, {**FULL, "scale": 1}])
 def test_values_of_something_else(values):
-    with pytest.raises(ScoreError, match="made of temperature, center, gain, bounded; got"):
+    with pytest.raises(ScoreError, match="made of temperature, center, gain, bounded, classes; got"):
         ScorePipeline.from_dict(values)
 
 
@@ -158,3 +158,101 @@ def test_it_is_frozen():
 def test_bounded_scores_are_the_posterior_stretched(f):
     assert bounded(np.array([f]))[0] == pytest.approx(2 * expit(f) - 1, abs=4 * np.finfo(float).eps)
     assert abs(bounded(np.array([f]))[0]) <= 1
+
+
+# More than two classes
+
+
+def centred(values):
+    return values - values.mean(axis=-1, keepdims=True)
+
+
+MANY = centred(RNG.normal(size=(20, 3, 4)) * 3)
+FULL_4 = {
+    "temperature": [0.5, 3.0, 7.0],
+    "center": centred(RNG.normal(size=(3, 4))).tolist(),
+    "gain": [1.0, 0.25, -3.0],
+    "classes": 4,
+}
+VECTOR_4 = FULL_4 | {"temperature": RNG.uniform(0.5, 2, size=(3, 4)).tolist()}
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("values", [FULL_4, VECTOR_4], ids=["temperature", "vector"])
+def test_several_classes_number_by_number(values, bound):
+    pipeline = ScorePipeline(**values, bounded=bound)
+    made = pipeline(MANY)
+    few = 64 * np.finfo(float).eps
+    for i, k in product(range(20), range(3)):
+        u = [f / T for f, T in zip(MANY[i, k], np.broadcast_to(values["temperature"][k], 4), strict=True)]
+        u = [one - sum(u) / 4 for one in u]
+        if bound:
+            total = sum(math.exp(one) for one in u)
+            u = [math.exp(one) / total - 1 / 4 for one in u]
+        expected = [values["gain"][k] * (one - m) for one, m in zip(u, values["center"][k], strict=True)]
+        np.testing.assert_allclose(made[i, k], expected, rtol=few, atol=few * 100)
+        np.testing.assert_allclose(pipeline[k](MANY[i, k]), made[i, k], rtol=few, atol=few)
+    np.testing.assert_allclose(made.sum(axis=2), 0, atol=1000 * few)
+    again = ScorePipeline.from_dict(json.loads(json.dumps(pipeline.to_dict())))
+    assert np.array_equal(again(MANY), made)
+    assert np.array_equal(ScorePipeline.from_dict(pipeline[1].to_dict())(MANY[:, 1]), pipeline[1](MANY[:, 1]))
+
+
+def test_two_classes_are_written_as_before():
+    assert set(ScorePipeline(**FULL).to_dict()) == {"temperature", "center", "gain", "bounded"}
+
+
+def test_a_missing_view_of_several_classes():
+    holes = MANY.copy()
+    holes[3, 1] = np.nan
+    made = ScorePipeline(**FULL_4)(holes)
+    assert (made[3, 1] == 0).all()
+    others = np.ones((20, 3), bool)
+    others[3, 1] = False
+    assert np.array_equal(made[others], ScorePipeline(**FULL_4)(MANY)[others])
+
+
+def test_the_center_of_several_classes_is_the_mean_of_each():
+    y = RNG.integers(0, 4, 20)
+    pipeline = ScorePipeline.fit(MANY, MANY, y, center=True, calibrate=True, bounded=False)
+    T = np.array([temperature(MANY[:, k], y) for k in range(3)])
+    np.testing.assert_allclose(pipeline.center, (MANY / T[:, None]).mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(pipeline(MANY).mean(axis=0), 0, atol=1e-12)
+
+
+@given(st.lists(st.floats(-300, 300), min_size=3, max_size=6))
+def test_bounded_margins_are_differences_of_probabilities(f):
+    C = len(f)
+    b = bounded(np.array([f]), C)[0]
+    assert (b >= -1 / C - 1e-15).all()
+    assert (b <= 1 - 1 / C + 1e-15).all()
+    assert abs(b.sum()) < 1e-14
+    p = np.exp(np.array(f) - max(f)) / np.exp(np.array(f) - max(f)).sum()
+    np.testing.assert_allclose(b[0] - b[1], p[0] - p[1], atol=1e-15)
+
+
+@given(st.floats(-700, 700))
+def test_the_bound_of_many_classes_is_that_of_two_where_the_others_are_out_of_the_question(f):
+    """With all but two classes impossible, their margin is tanh(f/2)."""
+    b = bounded(np.array([f / 2, -f / 2, -1e4]), 3)
+    assert b[0] - b[1] == pytest.approx(bounded(np.array([f]))[0], abs=8 * np.finfo(float).eps)
+
+
+@pytest.mark.parametrize("scores", [MANY[:, 0], MANY[:, :, :3], MANY[0]])
+def test_other_classes_are_not_stretched_to_fit(scores):
+    with pytest.raises(ScoreError, match=r"shape \(items, 3, 4\), 4 numbers, one per class, per agent; got"):
+        ScorePipeline(**FULL_4)(scores)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": [1.0], "classes": 1}, "number of classes, must be a whole number, at least 2"),
+        ({"temperature": [1.0, 1.0], "center": [[0.0] * 4] * 3, "classes": 4}, "temperature must be numbers"),
+        ({"temperature": [1.0], "center": [[0.0] * 3], "classes": 4}, "center must be numbers"),
+        ({"temperature": [[1.0, 1.0, 0.0]], "center": [[0.0] * 3], "classes": 3}, "temperature of agent 0 must be pos"),
+    ],
+)
+def test_numbers_of_other_classes(settings, message):
+    with pytest.raises(ScoreError, match=message):
+        ScorePipeline(**settings)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from collegium.agents.calibration import temperatures
+from collegium.agents.calibration import temperature, temperatures
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, InputFileError, ScoreError
 
@@ -300,3 +300,59 @@ def test_another_file_is_called_what_it_is(tmp_path):
     (tmp_path / "scores.npz").write_bytes(b"nothing of the kind")
     with pytest.raises(InputFileError, match=r"is not a score record, or is damaged: it is no \.npz file"):
         Scores.load(tmp_path / "scores.npz")
+
+
+# More than two classes
+
+
+def record_of_four(K=3, **others):
+    rng = np.random.default_rng(4)
+    parts = {}
+    for part, n in (("train", 30), ("val", 20), ("test", 10)):
+        y = rng.integers(0, 4, n)
+        f = 2 * np.eye(4)[y][:, None] + rng.normal(size=(n, K, 4))
+        parts |= {part: f - f.mean(axis=2, keepdims=True), f"y_{part}": y}
+    return Scores(**parts, **others)
+
+
+def test_a_record_of_four_classes(tmp_path):
+    four = record_of_four(class_names=("a", "b", "c", "d"))
+    assert (four.size, four.classes, four.center.shape) == (3, 4, (3, 4))
+    expected = [temperature(four.val[:, k], four.y_val) for k in range(3)]
+    np.testing.assert_allclose(four.temperature, expected)
+    for bounded in (False, True):
+        f = four.test / four.temperature[:, None]
+        g = four.train / four.temperature[:, None]
+        if bounded:
+            f, g = (np.exp(x) / np.exp(x).sum(axis=2, keepdims=True) - 0.25 for x in (f, g))
+        made = four.statistics("test", calibrate=True, bounded=bounded)
+        np.testing.assert_allclose(made, f - g.mean(axis=0), atol=1e-12)
+    four.save(tmp_path / "four.npz")
+    again = Scores.load(tmp_path / "four.npz")
+    assert again.class_names == ("a", "b", "c", "d")
+    for part in ("train", "val", "test", "y_train", "y_val", "y_test", "temperature"):
+        assert np.array_equal(getattr(again, part), getattr(four, part))
+
+
+def test_a_record_of_ones_own_names_its_classes(tmp_path):
+    four = record_of_four()
+    arrays = {name: getattr(four, name) for name in ("train", "val", "test", "y_train", "y_val", "y_test")}
+    np.savez(tmp_path / "own.npz", **arrays, classes=np.array(["n", "e", "s", "w"]))
+    assert Scores.load(tmp_path / "own.npz").class_names == ("n", "e", "s", "w")
+    assert four.class_names == ("0", "1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"y_val": np.full(20, 4)}, "y_val must hold a place from 0 to 3 for each of the 20 val items"),
+        ({"test": np.zeros((10, 3, 5))}, r"test must have shape \(items, 3, 4\), as train has"),
+        ({"test": np.zeros((10, 3))}, r"test must have shape \(items, 3, 4\), as train has"),
+        ({"class_names": ("a", "b")}, "class_names must name 4 classes"),
+    ],
+)
+def test_records_of_four_classes_that_are_none(wrong, message):
+    four = record_of_four()
+    arrays = {name: getattr(four, name) for name in ("train", "val", "test", "y_train", "y_val", "y_test")}
+    with pytest.raises(ScoreError, match=message):
+        Scores(**arrays | wrong)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from collegium.agents._splitting import balanced, split
-from collegium.errors import DataError, LabelError
+from collegium.agents._splitting import balanced, folds, split
+from collegium.errors import DataError
 
 
 def labels(first, second):
@@ -124,6 +124,32 @@ def test_parts_that_are_none(part):
         split(labels(5, 5), part, rng())
 
 
-def test_labels_of_another_kind():
-    with pytest.raises(LabelError, match="label 0 of item 0"):
-        split(np.array([0, 1, 0, 1]), 0.2, rng())
+# More than two classes
+
+
+def test_several_classes_are_balanced_and_split_class_by_class():
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(3), [10, 20, 30]))
+    assert np.bincount(y[balanced(y, None, rng())]).tolist() == [10, 10, 10]
+    assert np.bincount(y[balanced(y, 12, rng())]).tolist() == [4, 4, 4]
+    with pytest.raises(DataError, match=r"a multiple of 3, at most 30: one part in 3 .* 10, 20 and 30 items; got 13"):
+        balanced(y, 13, rng())
+    learned, held = split(y, 0.2, rng())
+    assert np.bincount(y[held]).tolist() == [2, 4, 6]
+    assert sorted([*learned, *held]) == list(range(60))
+    with pytest.raises(DataError, match="two of each class"):
+        split(np.array([0, 0, 1, 1, 2]), 0.2, rng())
+
+
+@pytest.mark.parametrize("y", [labels(13, 24), np.arange(37) % 5], ids=["two", "five"])
+@pytest.mark.parametrize("count", [2, 5])
+def test_folds_hold_every_item_out_once(y, count):
+    parts = list(folds(y, count, rng()))
+    assert len(parts) == count
+    assert sorted(np.concatenate([held for _, held in parts])) == list(range(37))
+    for learned, held in parts:
+        assert sorted([*learned, *held]) == list(range(37))
+        for one in np.unique(y):
+            assert abs((y[held] == one).sum() - (y == one).sum() / count) < 1
+    assert max(len(held) for _, held in parts) - min(len(held) for _, held in parts) <= 1
+    again = list(folds(y, count, rng(1)))
+    assert any((a[1] != b[1]).any() for a, b in zip(parts, again, strict=True) if len(a[1]) == len(b[1]))

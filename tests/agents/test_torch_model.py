@@ -301,7 +301,6 @@ def test_modules_that_cannot_be_fitted(name):
 
 
 SCORING = {
-    "three outputs": (nn.Linear(5, 3), r"TorchModel must answer 40 items .* got shape \(40, 3\)"),
     "one output for all": (nn.Sequential(nn.Linear(5, 1), nn.Flatten(0), nn.AdaptiveAvgPool1d(1)), "."),
     "features that are not there": (nn.Linear(4, 2), "."),
     "a pair of outputs": (Talkative(5, 2), "."),
@@ -475,3 +474,61 @@ def test_a_grid_over_learning_rates():
 def test_impossible_sizes_are_refused_in_a_sentence(model, complaint):
     with pytest.raises(ModelError, match=complaint):
         model.build((8, 8))
+
+
+# More than two classes
+
+THREE = np.arange(60) % 3
+CORNERS = (np.eye(5)[THREE] * 3 + RNG.normal(size=(60, 5))).astype(np.float32)
+
+
+def test_one_output_per_class():
+    module = linear(3)
+    model = TorchModel(module, classes=["a", "b", "c"])
+    with torch.no_grad():
+        logits = module(torch.from_numpy(CORNERS)).double().numpy()
+    np.testing.assert_allclose(model.scores(CORNERS), logits - logits.mean(axis=1, keepdims=True), atol=1e-6)
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(CORNERS), chances, atol=1e-6)
+    assert (model.predict(CORNERS) == logits.argmax(axis=1)).all()
+
+
+def test_several_classes_are_learned_by_their_cross_entropy():
+    names = np.array(["red", "green", "blue"])
+    settings = Training(optimizer="sgd", learning_rate=0.1, batch_size=60, max_epochs=1)
+    model = TorchModel(linear(3), training=settings, random_state=0)
+    model.fit(CORNERS, names[THREE], validation=(CORNERS, names[THREE]))
+    network = linear(3)
+    places = torch.from_numpy(np.unique(names, return_inverse=True)[1][THREE])
+    loss = nn.CrossEntropyLoss()(network(torch.from_numpy(CORNERS)), places)
+    loss.backward()
+    stepped = network.weight - 0.1 * network.weight.grad
+    torch.testing.assert_close(model.module_.weight, stepped)
+    assert model.history_.training_loss[0] == pytest.approx(loss.item(), rel=1e-5)
+    assert model.classes_.tolist() == ["blue", "green", "red"]
+    longer = clone(model).set_params(training__max_epochs=60).fit(CORNERS, names[THREE])
+    assert (longer.predict(CORNERS) == names[THREE]).mean() > 0.9
+    assert longer.scores(CORNERS[:0]).shape == (0, 3)
+
+
+def test_weights_of_items_of_several_classes():
+    settings = Training(optimizer="sgd", learning_rate=0.1, batch_size=60, max_epochs=1)
+    weight = np.linspace(0, 2, 60)
+    model = TorchModel(linear(3), training=settings)
+    model.fit(CORNERS, THREE, validation=(CORNERS, THREE), sample_weight=weight)
+    losses = nn.CrossEntropyLoss(reduction="none")(linear(3)(torch.from_numpy(CORNERS)), torch.from_numpy(THREE))
+    assert model.history_.training_loss[0] == pytest.approx((losses * torch.from_numpy(weight)).mean().item(), rel=1e-5)
+
+
+def test_too_few_outputs_for_the_classes():
+    with pytest.raises(ModelError, match=r"for 3 classes must have as many outputs per item; got \(8, 2\)"):
+        TorchModel(linear(2), training=QUICK).fit(CORNERS, THREE)
+
+
+@every_family
+def test_families_have_an_output_for_each_class(family):
+    y = np.arange(60) % 4
+    model = clone(family).set_params(training=replace(family.training, max_epochs=1, batch_size=16), random_state=0)
+    scores = model.fit(PICTURES, y).scores(PICTURES)
+    assert scores.shape == (60, 4)
+    np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-12)

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from collegium.data._uci import checksum
+from collegium.data.inventory import UCI
 from serving import serve
-from tiny_data import cifar_entries, real_data, tar_gz, write_cifar, write_views
+from tiny_data import cifar_entries, office_files, real_data, tar_gz, write_cifar, write_views, zipped
 
 ARCHIVE = tar_gz(cifar_entries())
 DIGEST = hashlib.sha256(ARCHIVE).hexdigest()
@@ -40,8 +42,8 @@ def test_list_what_there_is(cli, unset, tmp_path, monkeypatch):
     shown = cli("data", "list").out
     for words in ("20 × cat", "3 × dresser, 3 × night_stand", "45 images; the official set has 60000", str(tmp_path)):
         assert words in shown.replace("\n", "")
-    assert "not found" not in shown
-    digits, cifar, views = json.loads(cli("data", "list", "--json").out)
+    assert "cifar10 was not found" not in shown
+    digits, cifar, views, *_ = json.loads(cli("data", "list", "--json").out)
     assert digits["found"]
     assert digits["folder"] is None
     assert cifar["counts"]["test"] == {"airplane": 1, "cat": 7, "dog": 2}
@@ -130,6 +132,29 @@ def test_fetch_refuses(cli, unset, tmp_path):
     assert "collegium data render" in cli("data", "fetch", "modelnet", code=2).err
     assert "no data set 'mnist'" in cli("data", "fetch", "mnist", code=2).err
     assert "address" in cli("data", "fetch", "cifar10", "--to", tmp_path, "--url", "file:///etc/passwd", code=2).err
+
+
+def test_fetch_of_a_set_of_the_uci_repository(cli, unset, tmp_path, monkeypatch):
+    files = office_files()
+    source, _ = UCI["occupancy"]
+    for file, content in files.items():
+        monkeypatch.setitem(source.layouts[0], file, checksum(content))
+    assert "data fetch occupancy" in cli("data", "check", "occupancy", code=2).err
+    with serve(zipped(files)) as site:
+        command = ("data", "fetch", "occupancy", "--to", tmp_path / "new", "--url", site.url)
+        shown = cli(*command).out
+        assert "new/occupancy: 62 items of 5 agents, all checksums as they should be" in shown
+        assert f"export COLLEGIUM_DATA={tmp_path}/new" in shown
+        assert "is there already, nothing to do: 62 items" in cli(*command).out
+        assert len(site.asked) == 1
+    monkeypatch.setenv("COLLEGIUM_DATA", str(tmp_path / "new"))
+    assert "test: 11 × occupied, 21 × empty" in cli("data", "check", "occupancy").out
+    facts = {one["name"]: one for one in json.loads(cli("data", "list", "--json").out)}
+    assert facts["occupancy"]["counts"]["train"] == {"occupied": 10, "empty": 20}
+    assert not facts["wall_robot"]["found"]
+    path = tmp_path / "new/occupancy/datatest.txt"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert f"{path} is damaged" in cli("data", "check", "occupancy", code=2).err
 
 
 def test_blender_goes_where_it_belongs(cli, tmp_path):

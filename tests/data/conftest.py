@@ -4,6 +4,10 @@ import os
 
 import pytest
 
+from collegium.data._uci import checksum
+from collegium.data.inventory import UCI
+from tiny_data import numeral_files, office_files, robot_files
+
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path):
@@ -42,3 +46,29 @@ def forbid(monkeypatch):
         monkeypatch.setattr(os, "stat", guarded(os.stat, also_itself=False))
 
     return close
+
+
+@pytest.fixture
+def uci(monkeypatch):
+    """Made-up files of the three sets of the UCI repository, taken for the official ones: files by data set."""
+    made = {"wall_robot": [robot_files()], "occupancy": [office_files()]}
+    made["multiple_features"] = [numeral_files(), numeral_files(csv=True)]
+    for name, layouts in made.items():
+        for known, files in zip(UCI[name][0].layouts, layouts, strict=True):
+            assert known.keys() == files.keys()
+            for file, content in files.items():
+                monkeypatch.setitem(known, file, checksum(content))
+    return {name: layouts[0] for name, layouts in made.items()}
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Call it with a folder and files to have them written below the test's own folder, which it returns."""
+
+    def write(folder, files):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        for name, content in files.items():
+            (tmp_path / "data" / folder / name).write_bytes(content)
+        return tmp_path / "data"
+
+    return write

@@ -1,12 +1,14 @@
 import gzip
+import io
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
 
 from collegium.data._archive import unpack
 from collegium.errors import DataError, InputFileError
-from tiny_data import tar_gz
+from tiny_data import tar_gz, zipped
 
 MEMBERS = {"a.bin": 100, "b.bin": 100, "notes.txt": 50}
 GOOD = [("set/a.bin", b"A" * 100), ("set/b.bin", b"B")]
@@ -155,3 +157,50 @@ def test_nowhere_to_write(place):
     place.rmdir()
     with pytest.raises(DataError, match=r"cannot write into .*: No such file"):
         run(place, tar_gz(GOOD))
+
+
+FILES = {"readme": b"hello", "in/here/a.bin": b"A" * 100, "b.bin": b"B", "../evil": b"x", "c.bin": b"C" * 999}
+
+
+def test_from_a_zip_only_what_is_expected_is_taken_by_its_own_name(place):
+    run(place, zipped(FILES))
+    assert {one.name: one.read_bytes() for one in (place / "set").iterdir()} == {"a.bin": b"A" * 100, "b.bin": b"B"}
+    assert [one.name for one in place.iterdir()] == ["set"]
+    assert not (place.parent / "evil").exists()
+
+
+def test_a_file_in_a_zip_that_is_longer_than_it_may_be(place):
+    with pytest.raises(InputFileError, match=r"'b\.bin' of more than 100 bytes: refused"):
+        run(place, zipped(FILES | {"b.bin": b"B" * 101}))
+    assert list(place.iterdir()) == []
+
+
+def test_a_zip_that_is_not_whole(place):
+    good = zipped(FILES)
+    damaged = good.replace(good[good.index(b"b.bin") + 5 :][:3], b"???", 1)
+    for content in (good[:-30], damaged):
+        with pytest.raises(InputFileError, match=r"not a whole \.(zip|tar\.gz) archive"):
+            run(place, content)
+    with pytest.raises(InputFileError, match=r"lacks a\.bin: it is not the archive expected"):
+        run(place, zipped({"b.bin": b"B"}))
+    assert list(place.iterdir()) == []
+
+
+def test_a_zip_that_is_locked_or_packed_in_another_way(place):
+    locked = bytearray(zipped({"a.bin": b"A", "b.bin": b"B"}))
+    for start in (locked.index(b"PK\3\4") + 6, locked.index(b"PK\1\2") + 8):
+        locked[start] |= 1  # says that it needs a password
+    odd = io.BytesIO()
+    with zipfile.ZipFile(odd, "w") as packed:
+        packed.writestr("a.bin", b"A")
+    unknown = bytearray(odd.getvalue())
+    for start in (unknown.index(b"PK\3\4") + 8, unknown.index(b"PK\1\2") + 10):
+        unknown[start] = 99
+    for content in (locked, unknown):
+        with pytest.raises(InputFileError, match=r"not a whole \.zip archive that can be read"):
+            run(place, bytes(content))
+
+
+def test_the_first_of_two_files_of_one_name_in_a_zip_is_taken(place):
+    run(place, zipped({"a.bin": b"first", "b.bin": b"B", "old/a.bin": b"second"}))
+    assert (place / "set/a.bin").read_bytes() == b"first"

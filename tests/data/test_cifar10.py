@@ -103,12 +103,27 @@ def test_a_class_that_does_not_occur(tmp_path):
         DataError, match=r"train files.*no image of class ship: they have airplane \(5\), cat \(20\), dog"
     ):
         data.cifar10(("cat", "ship"), root=tmp_path)
+    with pytest.raises(
+        DataError, match=r"class automobile or bird or deer or .*they have airplane \(5\).*fetch cifar10"
+    ):
+        data.cifar10(None, root=tmp_path)
+
+
+@pytest.mark.parametrize("classes", [("ship", "cat", "airplane"), None])
+def test_any_of_the_ten_classes_where_they_are_there(tmp_path, classes):
+    folder = write_cifar(tmp_path, labels=[3, 1, 0, 8, 9, 2, 4, 5, 6, 7])
+    names = classes or tuple(NAMES)
+    for part, files in zip(data.cifar10(classes, root=tmp_path), (CIFAR_FILES[:5], CIFAR_FILES[5:]), strict=True):
+        content = [(folder / name).read_bytes() for name in files]
+        found = [NAMES[one[start]] for one in content for start in range(0, len(one), 3073)]
+        assert [part.class_names[place] for place in part.y] == [name for name in found if name in names]
+        assert part.class_names == names
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"classes": ("cat", "cow")}, "no class 'cow' in CIFAR-10: choose two of airplane, automobile"),
+        ({"classes": ("cat", "cow")}, "no class 'cow' in CIFAR-10: choose among airplane, automobile"),
         ({"classes": ("cat", 3)}, "cat twice"),
         ({"classes": ("cat", 10)}, "no class 10"),
         ({"grid": (33, 1)}, "patches down"),

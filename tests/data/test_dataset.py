@@ -26,6 +26,17 @@ def test_what_it_says_of_itself():
     assert one.y.dtype == np.int8
 
 
+def test_more_classes_than_two():
+    three = dataset(y=[2, 0, 2, 1, 2], class_names=("cat", "dog", "cow"))
+    assert (three.counts, three.largest_n0) == ((1, 1, 3), 3)
+    assert repr(three) == "Dataset(5 items: 1 × cat, 1 × dog, 3 × cow; 2 agents: left, right)"
+    some = three.take([3, 0])
+    assert (some.y.tolist(), some.y.dtype, some.class_names) == ([1, 2], np.intp, ("cat", "dog", "cow"))
+    ten = dataset(y=[9, 0, 2, 1, 2], class_names=tuple("0123456789"))
+    assert repr(ten) == "Dataset(5 items of 10 classes: 0 … 9; 2 agents: left, right)"
+    assert ten.largest_n0 == 0
+
+
 def test_many_agents_are_not_all_named():
     many = dataset(views=[np.zeros(5)] * 9, agent_names=[f"agent {k}" for k in range(9)])
     assert "9 agents: agent 0 … agent 8)" in repr(many)
@@ -62,8 +73,12 @@ def test_take_refuses(rows):
         ({"views": [np.zeros(5), np.float64(3)]}, "view 1 has shape"),
         ({"y": [0, 1, 1, 0, 0]}, r"\+1"),
         ({"y": [[1], [1], [1], [1], [1]]}, r"\+1"),
-        ({"class_names": ("cat", "cat")}, "two different classes"),
-        ({"class_names": ("cat", "dog", "cow")}, "two different classes"),
+        ({"class_names": ("cat", "cat")}, "different classes"),
+        ({"class_names": ("cat", "dog", "cat")}, "different classes"),
+        ({"class_names": ("cat",)}, "two or more"),
+        ({"class_names": ("cat", "dog", "cow")}, "places among its 3 classes, 0 to 2"),
+        ({"class_names": ("cat", "dog", "cow"), "y": [0, 1, 2, 3, 0]}, "places among its 3 classes"),
+        ({"class_names": ("cat", "dog", "cow"), "y": [0, 1, 2, 0.5, 0]}, "places among its 3 classes"),
         ({"class_names": "ab"}, "list of names"),
         ({"agent_names": ("left",)}, "2 views need as many agent names, got 1"),
         ({"agent_names": ("left", "left")}, "must differ from one another; got 'left'"),

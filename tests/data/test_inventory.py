@@ -30,7 +30,7 @@ def test_nothing_there(name, no_data):
 
 
 def test_an_unknown_name():
-    with pytest.raises(DataError, match="no data set 'mnist': choose among digits, cifar10, modelnet"):
+    with pytest.raises(DataError, match="no data set 'mnist': choose among digits, cifar10, modelnet, wall_robot"):
         take_stock("mnist")
 
 

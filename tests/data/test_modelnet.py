@@ -214,7 +214,7 @@ def test_objects_of_the_same_name_in_both_classes(views):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"classes": ("dresser", "sofa")}, "no class 'sofa' in .*: choose two of dresser, night_stand"),
+        ({"classes": ("dresser", "sofa")}, "no class 'sofa' in .*: choose among dresser, night_stand"),
         ({"classes": ("dresser", "dresser")}, "dresser twice"),
         ({"background": 256}, "background must be a whole number between 0 and 255"),
         ({"background": "white"}, "background must be"),
@@ -240,6 +240,19 @@ def test_where_it_is_looked_for(views, tmp_path, monkeypatch, no_data):
     shutil.rmtree(moved / "dresser")
     with pytest.raises(DataError, match="views of 1 class"):
         load(moved)
+
+
+def test_three_classes(tmp_path):
+    write_views(tmp_path, classes=("bed", "dresser", "sofa"))
+    for classes, names in (
+        (("sofa", "bed", "dresser"), ("sofa", "bed", "dresser")),
+        (None, ("bed", "dresser", "sofa")),
+    ):
+        train, test = data.modelnet(classes, root=tmp_path, size=6)
+        assert train.class_names == names
+        assert (train.counts, test.counts) == ((3, 3, 3), (2, 2, 2))
+        assert [names[place] for place in train.y] == [item.rpartition("_")[0] for item in train.items]
+    assert data.modelnet(("sofa", "bed"), root=tmp_path, size=6)[0].y.tolist() == [1, 1, 1, -1, -1, -1]
 
 
 @pytest.mark.data

@@ -6,7 +6,7 @@ from scipy import stats
 
 from collegium import collaborate, policy, theory, topology
 from collegium.protocol import DeGroot, Quantised, SocialLearning
-from worlds import World, coupled
+from worlds import World, assert_holds, coupled, interval
 
 N = 40_000
 NETWORKS = {
@@ -16,24 +16,6 @@ NETWORKS = {
 }
 SKILLS = np.linspace(0.3, 0.9, 12)
 ROUNDS = 50
-
-
-def interval(errors, n=N):
-    """99.9 % Clopper–Pearson intervals of error rates counted over n items."""
-    wrong = np.rint(np.asarray(errors) * n)
-    low = stats.beta.ppf(0.0005, wrong, n - wrong + 1)
-    high = stats.beta.ppf(0.9995, wrong + 1, n - wrong)
-    return np.nan_to_num(low), np.where(wrong == n, 1.0, high)
-
-
-def assert_holds(errors, bound):
-    """No interval lies above the bound; and where the bound can be resolved, the whole interval lies below it."""
-    low, high = interval(errors)
-    known = ~np.isnan(bound)
-    assert known.any()
-    assert (low[known] <= bound[known]).all()
-    clear = known & (bound > 50 / N)
-    assert (high[clear] <= np.minimum(bound[clear] + 1e-12, 1)).all()
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -47,9 +29,9 @@ def test_full_precision(network, center, raw):
     errors = collaborate(c, p, ROUNDS).errors(y)
     delta = world.margin(p)
     bound = theory.finite_round(p, delta, world.beta, ROUNDS, raw=raw)
-    assert_holds(errors, bound.value)
+    assert_holds(errors, bound.value, N)
     limit = theory.sufficient(p, delta, world.beta, raw=raw)
-    assert_holds(np.atleast_1d((c @ p.perron * y <= 0).mean()), np.atleast_1d(limit.value))
+    assert_holds(np.atleast_1d((c @ p.perron * y <= 0).mean()), np.atleast_1d(limit.value), N)
     assert not bound.vacuous[-1].any()  # it says something in the end
 
 
@@ -62,7 +44,7 @@ def test_finite_precision(network, bits, raw):
     rule = Quantised(DeGroot(), bits=bits, bound=1.0 if raw else 2.0)
     errors = collaborate(c, p, ROUNDS, rule, rng=3).errors(y)
     bound = theory.finite_precision(p, world.margin(p), world.beta, ROUNDS, bits, raw=raw)
-    assert_holds(errors, bound.value)
+    assert_holds(errors, bound.value, N)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -73,7 +55,7 @@ def test_social_learning(network, raw):
     errors = collaborate(c, p, ROUNDS, SocialLearning()).errors(y)
     bound = theory.social_learning(p, world.margin(p), world.beta, ROUNDS, raw=raw)
     assert np.isnan(bound.value[0]).all()
-    assert_holds(errors, bound.value)
+    assert_holds(errors, bound.value, N)
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.2, 0.5])
@@ -83,7 +65,9 @@ def test_dependent_views_with_their_own_tau(strength):
     assert tau > 1
     for p in (policy.uniform(topology.ring(3)), policy.Policy([[0.6, 0.3, 0.0], [0.4, 0.2, 0.5], [0.0, 0.5, 0.5]])):
         c, y = world.draw(N, np.random.default_rng(5))
-        assert_holds(collaborate(c, p, 20).errors(y), theory.finite_round(p, world.margin(p), 1.0, 20, tau=tau).value)
+        assert_holds(
+            collaborate(c, p, 20).errors(y), theory.finite_round(p, world.margin(p), 1.0, 20, tau=tau).value, N
+        )
 
 
 def test_a_view_seen_twelve_times_breaks_the_bound_for_independent_views():
@@ -92,7 +76,7 @@ def test_a_view_seen_twelve_times_breaks_the_bound_for_independent_views():
     world = World(np.array([0.6]))
     once, y = world.draw(N, np.random.default_rng(6))
     c = np.repeat(once, 12, axis=1)
-    low, _ = interval(collaborate(c, p, 20).errors(y)[-1])
+    low, _ = interval(collaborate(c, p, 20).errors(y)[-1], N)
     bound = theory.sufficient(p, 0.6 * (1 - 1e-9), 1.0)
     assert (low > bound.value).all()
     assert theory.tensorisation(np.diag([0.8, 0.2])) == np.inf

@@ -5,21 +5,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium._util.labels import to_signs
+from collegium._util.labels import to_places, to_signs
 from collegium.errors import ScoreError
 
 Doubles = NDArray[np.float64]
 
 
 def wrong(statistics: ArrayLike, y: ArrayLike) -> Doubles:
-    """The share of deciders that are wrong about each item, shape (n,); a statistic of 0 is wrong for both classes.
+    """The share of deciders that are wrong about each item, shape (n,); who cannot decide is wrong.
 
-    statistics: shape (n,) where one place decides, (n, D) where D agents do. y: labels +1 / -1.
+    statistics: of two classes, shape (n,) where one place decides, (n, D) where D agents do, and labels y +1 / -1; a
+    statistic of 0 is wrong for both. Of several, shape (n, D, C), and y from 0 to C-1; a tie is wrong.
 
     >>> wrong([[1.0, -1.0], [0.0, -2.0]], [1, -1])
     array([0.5, 0.5])
     """
     values = np.asarray(statistics, np.float64)
+    if values.ndim == 3:
+        return np.asarray((~leads(values, to_places(y, len(values), values.shape[2]))).mean(axis=1), np.float64)
     values = values[:, None] if values.ndim == 1 else values
     signs = to_signs(y, len(values), classes=(1, -1))
     return np.asarray((~(values * signs[:, None] > 0)).mean(axis=1), np.float64)

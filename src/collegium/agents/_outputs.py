@@ -1,4 +1,4 @@
-"""The one place where whatever a model answers becomes scores: finite float64 numbers, one per item."""
+"""The one place where whatever a model answers becomes scores: finite float64 numbers, one per item or per class."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _SUM_TOLERANCE = 1e-3  # probabilities in half precision sum to one within this;
 
 
 def to_scores(outputs: Any, n: int, what: str, positive: int = 1) -> Doubles:
-    """The outputs of `what` for n items as finite scores of shape (n,), never sharing memory with them.
+    """The outputs of `what` for n items as finite scores, (n,) or (n, C), never sharing memory with them.
 
     Shapes (n,) and (n, 1) are scores already. Of two columns, two logits, the score is that of column `positive`
-    minus that of the other. Lists, NumPy arrays and torch tensors of any floating or whole type are taken.
+    minus that of the other. More columns are logits of C classes: what is left of them less their mean are the
+    log-probabilities less theirs. Lists, NumPy arrays and torch tensors of any floating or whole type are taken.
 
     >>> to_scores([[0.5, 2.0], [1.0, -1.0]], 2, "the example")
     array([ 1.5, -2. ])
+    >>> to_scores([[5.0, 2.0, -1.0]], 1, "the example")
+    array([[ 3.,  0., -3.]])
     """
     whole_number(positive, "positive, the column of +1,", ModelError, at_most=1)
     values = numbers(outputs, what)
@@ -32,12 +35,16 @@ def to_scores(outputs: Any, n: int, what: str, positive: int = 1) -> Doubles:
     elif values.shape == (n, 2):
         with np.errstate(over="ignore", invalid="ignore"):  # infinities are reported below, with their place
             scores = values[:, positive] - values[:, 1 - positive]
+    elif values.ndim == 2 and len(values) == n and values.shape[1] > 2:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = values - values.mean(axis=1, keepdims=True)
     else:
         raise ModelError(
-            f"{what} must answer {n} items with shape ({n},), ({n}, 1) or, for two logits, ({n}, 2); "
+            f"{what} must answer {n} items with shape ({n},), ({n}, 1) or, for logits of C classes, ({n}, C); "
             f"got shape {values.shape}"
         )
-    bad = np.flatnonzero(~np.isfinite(scores))
+    finite = np.isfinite(scores)
+    bad = np.flatnonzero(~(finite if scores.ndim == 1 else finite.all(axis=-1)))
     if len(bad):
         kind = "NaN" if np.isnan(scores).any() else "infinite values"
         raise ModelError(
@@ -69,11 +76,27 @@ def log_odds(p: ArrayLike, clip: float = CLIP, q: ArrayLike | None = None) -> Do
     return odds
 
 
+def log_probabilities(p: Doubles, clip: float = CLIP) -> Doubles:
+    """Logarithms of the probabilities of C classes, shape (n, C), none below log(clip)."""
+    real_number(clip, "clip", ModelError, above=0, at_most=0.49)
+    outside = (p < -_SUM_TOLERANCE) | (p > 1 + _SUM_TOLERANCE)
+    if outside.any():
+        raise ModelError(f"probabilities must lie between 0 and 1; got {p[outside][0]:.6g}. Are they logits?")
+    if (np.abs(p.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+        raise ModelError("the probabilities of the classes must sum to 1 for each item; are they logits?")
+    return np.asarray(np.log(np.clip(p, clip, 1.0)))
+
+
 def probabilities_to_scores(outputs: Any, n: int, what: str, clip: float = CLIP, positive: int = 1) -> Doubles:
-    """Probabilities of shape (n,) or (n, 1), of +1, or (n, 2), `positive` being the column of +1, as log-odds."""
+    """Probabilities of shape (n,) or (n, 1), of +1, or (n, 2), `positive` being the column of +1, as log-odds.
+
+    Of more columns, C classes, the logarithms less their mean, shape (n, C).
+    """
     values = numbers(outputs, what)
     try:
-        if values.shape == (n, 2):
+        if values.ndim == 2 and len(values) == n and values.shape[1] > 2:
+            values = log_probabilities(values, clip)
+        elif values.shape == (n, 2):
             whole_number(positive, "positive, the column of +1,", ModelError, at_most=1)
             values = log_odds(values[:, positive], clip, values[:, 1 - positive])
         elif values.shape in ((n,), (n, 1)):
@@ -95,7 +118,7 @@ def numbers(outputs: Any, what: str) -> NDArray[np.float64]:
             raise TypeError
         values = np.array(given, np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} must answer with real numbers, one or two per item, all rows alike") from None
+        raise ModelError(f"{what} must answer with real numbers, one per item or class, all rows alike") from None
     if given.dtype.kind == "b":
         raise ModelError(f"{what} answers yes or no, but a score is needed: positive for +1, larger when surer")
     return values

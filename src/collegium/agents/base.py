@@ -1,4 +1,4 @@
-"""What an agent needs of its model: learn from its own view, then give one number per item."""
+"""What an agent needs of its model: learn from its own view, then give one number per item, or one per class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Model(BaseEstimator):  # type: ignore[misc]
     """One agent's classifier. Subclass it, or hand `as_model` anything it knows.
 
     A model is a scikit-learn estimator as far as its settings go (`get_params`, `set_params`, `clone`), is fitted
-    on labels +1 / -1, and its score is positive where it believes in +1: the logit difference of the paper.
+    on labels +1 / -1, and its score is positive where it believes in +1: the logit difference of the paper. Of more
+    classes it is fitted on places 0 … C-1 and answers with log-probabilities less their mean, one column per class. A
+    model with `classes_` says which classes its columns are of; it may know only some of those of its team.
     """
 
     uses_validation: ClassVar[bool] = False
@@ -37,11 +39,11 @@ class Model(BaseEstimator):  # type: ignore[misc]
         return False
 
     def fit(self, view: View, y: ArrayLike, validation: tuple[View, ArrayLike] | None = None) -> Self:
-        """Learn from one view and labels of two classes; the larger label is +1."""
+        """Learn from one view and its labels; of two classes, the larger label is +1."""
         raise ModelError(f"{type(self).__name__} was fitted elsewhere: use it in Team.from_fitted, or for its scores")
 
     def scores(self, view: View) -> Doubles:
-        """One finite number per item, shape (n,), positive for +1."""
+        """One finite number per item, shape (n,), positive for +1; of C > 2 classes (n, C), rows summing to zero."""
         raise NotImplementedError
 
 

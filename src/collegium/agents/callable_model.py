@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,27 @@ from collegium.errors import ModelError
 
 
 class CallableModel(Model):
-    """A function that takes a view and answers with one or two numbers per item.
+    """A function that takes a view and answers with one number per item, or one per class.
 
     Its answer may be a list, a NumPy array or a torch tensor of shape (n,) or (n, 1), the scores, or (n, 2), two
-    logits: then the score is the logit of column `positive` (1 unless told) minus the other. Probabilities are not
-    recognised: take their logarithm, or the log-odds, in the function. It is never called for zero items.
+    logits: then the score is the logit of column `positive` (1 unless told) minus the other. More columns are logits of
+    as many classes. `classes` says which, where they are not those of the team in the same order: an agent may know
+    only some of them. Probabilities are not recognised: take their logarithm, or the log-odds, in the function. It is
+    never called for zero items.
 
     >>> CallableModel(lambda view: view.sum(axis=1) - 3).scores(np.eye(3) * 4)
     array([1., 1., 1.])
     """
 
-    def __init__(self, function: Callable[[View], Any], positive: int | None = None) -> None:
+    def __init__(
+        self, function: Callable[[View], Any], positive: int | None = None, classes: Sequence[Any] | None = None
+    ) -> None:
         self.function = function
         self.positive = positive
+        self.classes = classes
 
     def scores(self, view: View) -> Doubles:
-        """The function's answer, checked: finite, one number per item, positive for +1."""
+        """The function's answer, checked: finite, one number per item, positive for +1, or one per class."""
         name = f"CallableModel of {getattr(self.function, '__name__', type(self.function).__name__)}"
         if not callable(self.function):
             raise ModelError(f"CallableModel wants a function, got {self.function!r}")

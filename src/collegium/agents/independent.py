@@ -21,6 +21,7 @@ from collegium.agents._outputs import to_scores
 from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents._splitting import balanced, split
 from collegium.agents.base import Doubles, Model, View
+from collegium.agents.classes import Places, known_classes, places_of, spread
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, DataError, ModelError
 
@@ -43,9 +44,9 @@ def train(
 ) -> Scores:
     """Train one model per agent, independently, and score everything.
 
-    A balanced sample of `n0` items of `train` (as many as there are, if None), the same for all agents, is split into
-    a training part and a validation part; each agent fits its own copy of its model on its own view of the training
-    part. `model` is one recipe for all agents or a list of K, each a `Model` or anything `as_model` takes.
+    A sample of `n0` items of `train`, as many of each class (as many as there are, if None), the same for all agents,
+    is split into a training part and a validation part; each agent fits its own copy of its model on its own view of
+    the training part. `model` is one recipe for all agents or a list of K, each a `Model` or anything `as_model` takes.
 
     The sample and the split come from `seed`, and so does each agent's own random state, whatever `workers` is: the
     number of processes changes the time, not one number of the result.
@@ -59,15 +60,16 @@ def train(
     chosen = balanced(train.y, n0, rng)
     inside, outside = split(train.y[chosen], validation, rng, stratify)
     parts = chosen[inside], chosen[outside]
+    C = len(train.class_names)
     tasks = [
-        Task(name, seeded(models[k], descend(root, 1, k)), train.views[k], train.y, *parts, test.views[k])
+        Task(name, seeded(models[k], descend(root, 1, k)), train.views[k], train.y, *parts, test.views[k], classes=C)
         for k, name in enumerate(train.agent_names)
     ]
     fits = fit_side_by_side(tasks, workers)
     return Scores(
-        train=np.column_stack([fit.train for fit in fits]),
-        val=np.column_stack([fit.val for fit in fits]),
-        test=np.column_stack([fit.test for fit in fits]),
+        train=np.stack([fit.train for fit in fits], axis=1),
+        val=np.stack([fit.val for fit in fits], axis=1),
+        test=np.stack([fit.test for fit in fits], axis=1),
         y_train=train.y[parts[0]],
         y_val=train.y[parts[1]],
         y_test=test.y,
@@ -89,10 +91,14 @@ class Task(NamedTuple):
     model: Model
     view: View
     y: NDArray[Any]
+    """+1 and -1, or places of more than two classes."""
     fitted_on: Rows
     held_out: Rows
-    """Rows for early stopping and temperature; may be empty."""
+    """Rows for early stopping, temperature and center; may be empty."""
     test: View | None = None
+    classes: int = 2
+    scores_training: bool = True
+    """Whether the scores of the items it is fitted on are wanted too."""
 
 
 class Fit(NamedTuple):
@@ -159,11 +165,19 @@ def _fit(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
         own = rows(view, inside)
         fitted = model.fit(own, task.y[inside], **settings)
         model = model if fitted is None else fitted
+        C = task.classes
+        nothing = np.empty(0 if C == 2 else (0, C))
+        places = None if C == 2 else places_of(known_classes(model), range(C))
         fit = Fit(
             model,
-            checked_scores(model, own),
-            checked_scores(model, rows(view, outside)) if len(outside) else np.empty(0),
-            np.empty(0) if task.test is None else checked_scores(model, task.test),
+            *(
+                checked_scores(model, part, places, C) if wanted else nothing
+                for part, wanted in (
+                    (own, task.scores_training),
+                    (rows(view, outside), len(outside)),
+                    (task.test, task.test is not None),
+                )
+            ),
         )
     except CollegiumError as mistake:
         raise type(mistake)(f"agent {task.name!r}: {mistake}") from None
@@ -193,9 +207,13 @@ def _watched(done: NDArray[np.float64]) -> Iterator[None]:
             watcher.join()
 
 
-def checked_scores(model: Any, view: Any) -> Doubles:
-    """A model's scores of n items: n finite numbers, whoever wrote the model."""
-    return to_scores(model.scores(view), len(view), type(model).__name__)
+def checked_scores(model: Any, view: Any, places: Places | None = None, classes: int = 2) -> Doubles:
+    """A model's scores of n items, finite numbers, whoever wrote the model: (n,) of two classes, else (n, C).
+
+    `places` are where the model's classes are among all; by itself it knows all of them.
+    """
+    scores = to_scores(model.scores(view), len(view), type(model).__name__)
+    return spread(scores, np.arange(classes) if places is None else places, classes)
 
 
 def recipes(model: Any, K: int) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,9 +53,13 @@ class OnnxModel(Model):
     - `"score"`: one column is the score; of two, column `positive` is (decision values as skl2onnx writes them).
     - `"logits"`: one column is the score; of two, column `positive` minus the other.
     - `"probabilities"`: log-odds, clipped to [clip, 1 - clip]; one column is the probability of +1.
+      Of more columns, for C classes, all three become log-probabilities less their mean; decision values are taken for
+      logits.
     - `"auto"`: probabilities if they come as dictionaries by class (ZipMap, keys in ascending order) or the name of
       the output contains prob, softmax or sigmoid, else logits; log-probabilities are logits. One column named as
       probabilities is refused, for skl2onnx gives this name to the decision values of LinearSVC too.
+
+    `classes` says which classes the columns are of, where they are not those of the team in the same order.
     """
 
     def __init__(
@@ -64,15 +69,17 @@ class OnnxModel(Model):
         kind: str = "auto",
         positive: int = 1,
         clip: float = CLIP,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.path = path
         self.output = output
         self.kind = kind
         self.positive = positive
         self.clip = clip
+        self.classes = classes
 
     def scores(self, view: View) -> Doubles:
-        """The graph's answer for each item as one number, positive for +1."""
+        """The graph's answer for each item as one number, positive for +1, or one per class."""
         if self.kind not in KINDS:
             raise ModelError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}")
         positive = whole_number(self.positive, "positive, the column of +1,", ModelError, at_most=1)
@@ -215,8 +222,8 @@ def _run(graph: _Graph, name: str, items: NDArray[Any], what: str) -> Doubles:
 
 def _rows(answer: list[Any], what: str) -> list[list[float]]:
     """ZipMap's list of dictionaries, one per item, as rows in the order of the classes."""
-    if not all(isinstance(row, dict) and len(row) == 2 for row in answer):
-        raise ModelError(f"{what} must know two classes for each item")
+    if not all(isinstance(row, dict) and len(row) > 1 and row.keys() == answer[0].keys() for row in answer):
+        raise ModelError(f"{what} must know two classes or more, the same for each item")
     return [[row[key] for key in sorted(row)] for row in answer]
 
 

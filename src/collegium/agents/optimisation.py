@@ -79,22 +79,23 @@ momentum, in batches of 16, and for 36 to 37 % with it."""
 
 
 class Sample(NamedTuple):
-    """Prepared inputs and targets, 1 for the label +1 and 0 for -1."""
+    """Prepared inputs and targets: 1 for the label +1 and 0 for -1, or the places of more classes."""
 
     x: Tensor
     target: Tensor
     weight: Tensor | None = None
     """How much each item counts, 1 on average; None where all count alike."""
+    classes: int = 2
 
     def rows(self, chosen: Tensor) -> Sample:
         """Some of the items."""
         weight = None if self.weight is None else self.weight.index_select(0, chosen)
-        return Sample(self.x.index_select(0, chosen), self.target.index_select(0, chosen), weight)
+        return Sample(self.x.index_select(0, chosen), self.target.index_select(0, chosen), weight, self.classes)
 
     def pieces(self, size: int) -> Iterator[Sample]:
         """All items in order, `size` at a time."""
         for x, target in zip(self.x.split(size), self.target.split(size), strict=True):
-            yield Sample(x, target)
+            yield Sample(x, target, None, self.classes)
 
 
 class History(NamedTuple):
@@ -183,8 +184,16 @@ def stop_early(
 def _loss(network: nn.Module, items: Sample, settings: Training) -> Tensor:
     import torch.nn.functional as F
 
-    scores = single(forward(network, items.x, settings), len(items.x))
-    return F.binary_cross_entropy_with_logits(scores, items.target.float(), items.weight)
+    logits, n = forward(network, items.x, settings), len(items.x)
+    if items.classes == 2:
+        return F.binary_cross_entropy_with_logits(single(logits, n), items.target.float(), items.weight)
+    if logits.shape != (n, items.classes):
+        raise ModelError(
+            f"a network for {items.classes} classes must have as many outputs per item; "
+            f"got {tuple(logits.shape)} for {n} items"
+        )
+    losses = F.cross_entropy(logits, items.target, reduction="none")
+    return (losses if items.weight is None else losses * items.weight).mean()
 
 
 def single(logits: Tensor, n: int) -> Tensor:

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from collegium._util.labels import to_signs
+from collegium._util.arguments import real_number
 from collegium.agents._outputs import CLIP, probabilities_to_scores, to_scores
 from collegium.agents.base import Doubles, Model, View, check_weights
+from collegium.agents.classes import targets
 from collegium.errors import ModelError, brief
 
 
@@ -24,9 +26,15 @@ class SklearnModel(Model):
     Only where there is no `decision_function`: a forest says 0 and 1, whose log-odds are infinite, so they are cut
     to ±log((1-clip)/clip), 13.8 unless told. `score_kind_` says which of the two it is.
 
-    `fit` fits a clone, `estimator_`, on labels +1 / -1. An estimator that was fitted before can be used for its scores
-    without `fit`: the second of its `classes_` is +1, whatever its two classes are called. (`clone` forgets what it
-    learned, as always in scikit-learn, unless it is wrapped in `FrozenEstimator`.)
+    Of C > 2 classes they are log-probabilities less their mean, shape (n, C): of `predict_log_proba`, else of
+    `predict_proba`, none below log(clip). Only an estimator without both, such as SVC, gives its `decision_function`:
+    margins of each class against the rest are taken for logits, and margins of pairs, d_ij of class i over class j, for
+    differences of logits, whose least-squares solution is the mean of d_ij over j. Neither is a log-probability; a
+    temperature, which a team fits unless told otherwise, gives them the right scale.
+
+    `fit` fits a clone, `estimator_`, on labels +1 / -1, or on more classes as they are. An estimator that was fitted
+    before can be used for its scores without `fit`: the second of two `classes_` is +1, whatever they are called.
+    (`clone` forgets what it learned, as always in scikit-learn, unless it is wrapped in `FrozenEstimator`.)
 
     A view with more than two axes becomes one row per item; if `fit` saw it in bytes it is an image, and is scaled by
     1/255 then and ever after. Numbers of shape (n,) are one feature. Anything else goes to the estimator as it is.
@@ -59,38 +67,47 @@ class SklearnModel(Model):
         score_method(self.estimator)
         self.unit_ = 255.0 if getattr(view, "dtype", None) == np.uint8 and np.ndim(view) > 2 else 1.0
         features = to_features(view, self.unit_)
-        signs = to_signs(y, features.shape[0]).astype(np.int64)
-        weights = {} if sample_weight is None else {"sample_weight": check_weights(sample_weight, len(signs))}
+        labels, _ = targets(y, features.shape[0])
+        weights = {} if sample_weight is None else {"sample_weight": check_weights(sample_weight, len(labels))}
         try:
-            self.estimator_ = clone(self.estimator).fit(features, signs, **weights)
+            self.estimator_ = clone(self.estimator).fit(features, labels, **weights)
         except (TypeError, ValueError) as problem:
             raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {brief(problem)}") from problem
         self._check_classes()
         return self
 
     def scores(self, view: View) -> Doubles:
-        """Decision values or clipped log-odds, positive for +1."""
-        method = score_method(self._used)
-        self._check_classes()
+        """Decision values or clipped log-odds, positive for +1; of more classes, log-probabilities less their mean."""
+        score_method(self._used)
+        C = self._check_classes()
+        method = score_method(self._used, C)
         features = to_features(view, getattr(self, "unit_", 1.0))
         n = features.shape[0]
         if n == 0:  # which scikit-learn refuses
-            return np.empty(0)
+            return np.empty(0 if C == 2 else (0, C))
         try:
-            outputs = getattr(self._used, method)(features)
+            with np.errstate(divide="ignore" if method == "predict_log_proba" else None):  # a forest is often certain
+                outputs = getattr(self._used, method)(features)
         except NotFittedError:
             raise _not_fitted(self._name) from None
         except (TypeError, ValueError) as problem:
             raise ModelError(f"{self._name} cannot score {_form(view)}: {brief(problem)}") from problem
         if method == "decision_function":
-            return to_scores(outputs, n, self._name)
+            return to_scores(_per_class(self._used, outputs, C), n, self._name)
+        if method == "predict_log_proba":
+            real_number(self.clip, "clip", ModelError, above=0, at_most=0.49)
+            return to_scores(np.maximum(outputs, np.log(self.clip)), n, self._name)
         return probabilities_to_scores(outputs, n, self._name, self.clip)
 
     @property
     def score_kind_(self) -> str:
         """What the scores are, in words."""
-        if score_method(self._used) == "decision_function":
-            return "decision_function"
+        C = self._check_classes()
+        method = score_method(self._used, C)
+        if method == "decision_function":
+            return "decision_function" if C == 2 else "decision_function, taken for logits"
+        if C > 2:
+            return f"logarithms of {method}, none below log({self.clip:g})"
         return f"log-odds of predict_proba, clipped to [{self.clip:g}, 1 - {self.clip:g}]"
 
     @property
@@ -101,15 +118,18 @@ class SklearnModel(Model):
     def _name(self) -> str:
         return f"SklearnModel of {type(self._used).__name__}"
 
-    def _check_classes(self) -> None:
-        """Two classes, or the sentence why it cannot be used."""
+    def _check_classes(self) -> int:
+        """The number of classes, or the sentence why it cannot be used."""
         classes = getattr(self._used, "classes_", None)
         if classes is None:
             if self.__sklearn_is_fitted__():
                 raise ModelError(f"{self._name} is no classifier: it was fitted but has no classes_")
             raise _not_fitted(self._name)
-        if len(classes) != 2 or any(np.ndim(one) for one in classes):
-            raise ModelError(f"{self._name} must know two classes, it knows {len(classes)}: {brief(classes)}")
+        if len(classes) < 2 or any(np.ndim(one) for one in classes):
+            raise ModelError(
+                f"{self._name} must know two classes or more of one kind, it knows {len(classes)}: {brief(classes)}"
+            )
+        return len(classes)
 
     def __sklearn_is_fitted__(self) -> bool:
         try:
@@ -119,17 +139,43 @@ class SklearnModel(Model):
         return True
 
 
-def score_method(estimator: Any) -> str:
-    """The method that gives scores: decision_function if there is one, else predict_proba."""
+def score_method(estimator: Any, classes: int = 2) -> str:
+    """The method that gives scores: of two classes decision_function if there is one, of more one of probabilities."""
     if isinstance(estimator, type):
         raise ModelError(f"SklearnModel wants an estimator, got the class {estimator.__name__}: make an object of it")
-    for method in ("decision_function", "predict_proba"):
+    methods = ("decision_function", "predict_proba")
+    for method in methods if classes == 2 else ("predict_log_proba", *methods[::-1]):
         if hasattr(estimator, method):
             return method
     raise ModelError(
         f"{type(estimator).__name__} has neither decision_function nor predict_proba, so it gives no scores: "
         "use a classifier that has one of them, such as LogisticRegression()"
     )
+
+
+def _per_class(estimator: Any, outputs: Any, C: int) -> Any:
+    """Decision values (n, C) of more than two classes, also where they come as margins of pairs (i, j), i < j."""
+    if C == 2:
+        return outputs
+    values = np.asarray(outputs)
+    if values.shape[1:] == (C * (C - 1) // 2,) and _tells_pairs_apart(estimator):
+        pairs = np.triu_indices(C, 1)  # in scikit-learn's order; positive for the first of the pair
+        d = np.zeros((len(values), C, C))
+        d[:, pairs[0], pairs[1]] = values
+        return (d - d.transpose(0, 2, 1)).mean(axis=2)
+    if values.shape[1:] != (C,):
+        raise ModelError(f"{type(estimator).__name__} gives decision values of shape {values.shape} for {C} classes")
+    return values
+
+
+def _tells_pairs_apart(estimator: Any) -> bool:
+    """Whether it is an SVC of pairs, by itself or where its decision values pass through unchanged."""
+    if isinstance(estimator, FrozenEstimator):
+        return _tells_pairs_apart(estimator.estimator)
+    for wrapped in ("_final_estimator", "best_estimator_"):
+        if hasattr(estimator, wrapped):
+            return _tells_pairs_apart(getattr(estimator, wrapped))
+    return getattr(estimator, "decision_function_shape", None) == "ovo"
 
 
 def to_features(view: Any, unit: float = 1.0) -> Any:

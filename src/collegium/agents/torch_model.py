@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, replace
@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from collegium._util.labels import to_signs
 from collegium.agents._outputs import to_scores
 from collegium.agents._seeding import seed_sequence
 from collegium.agents._splitting import split
-from collegium.agents.base import Doubles, Model, Signs, View, check_weights
+from collegium.agents.base import Doubles, Model, View, check_weights
+from collegium.agents.classes import inside, targets
 from collegium.agents.inference import outputs, scoring
 from collegium.agents.optimisation import (
     ADAM,
@@ -31,6 +31,7 @@ from collegium.agents.optimisation import (
     optimise,
     threads,
 )
+from collegium.agents.pipeline import probabilities
 from collegium.errors import BackendError, CollegiumError, ModelError
 
 if TYPE_CHECKING:
@@ -51,11 +52,12 @@ def load_torch() -> Any:
 
 
 class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
-    """Any `torch.nn.Module` with one output (the score) or two (logits, the second for +1).
+    """Any `torch.nn.Module` with one output (the score), two (logits, the second for +1), or one per class (logits).
 
     `module` is either a module, scored as it is and, when fitted, trained on from a copy of its weights; or a function
     without arguments that makes one, called afresh for every fit. Views reach it as float32 tensors, otherwise
-    unchanged, unless `transform` makes the tensor.
+    unchanged, unless `transform` makes the tensor. `classes` says which classes the outputs of a module that is used as
+    it is are of, where they are not those of the team in the same order; `fit` finds its own.
     """
 
     uses_validation: ClassVar[bool] = True
@@ -71,11 +73,13 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         transform: Callable[[View], Tensor] | None = None,
         training: Training = ADAM,
         random_state: int | None = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.module = module
         self.transform = transform
         self.training = training
         self.random_state = random_state
+        self.classes = classes
 
     @property
     def weighs_items(self) -> bool:
@@ -114,19 +118,20 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         """Train with early stopping, from the seed `random_state`; the caller's own random numbers are left alone."""
         torch = load_torch()
         view = self.checked(view)
-        signs = to_signs(y, len(view))
+        targets(y, len(view))  # which refuses what are no labels
         classes = np.unique(np.asarray(y))
+        labels = inside(y, len(view), classes)
         seed = int(seed_sequence(self.random_state, "random_state").generate_state(1)[0])
         check_training(self.training)
         weight = None if sample_weight is None else check_weights(sample_weight, len(view))
         if validation is None:
-            inside, outside = split(signs, self.training.validation, np.random.default_rng(seed))
-            held = view[outside], signs[outside]
-            view, signs = view[inside], signs[inside]
-            weight = None if weight is None else check_weights(weight[inside], len(view))
+            learned_from, outside = split(labels, self.training.validation, np.random.default_rng(seed))
+            held = view[outside], labels[outside]
+            view, labels = view[learned_from], labels[learned_from]
+            weight = None if weight is None else check_weights(weight[learned_from], len(view))
         else:
             held_view = self.checked(validation[0])
-            held = held_view, to_signs(validation[1], len(held_view), classes=tuple(classes[::-1]))
+            held = held_view, inside(validation[1], len(held_view), classes)
             if len(held_view) == 0 or held_view.shape[1:] != view.shape[1:]:
                 raise ModelError(
                     f"the validation set must hold items like those to learn from, of shape {view.shape[1:]}; "
@@ -139,18 +144,24 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             self.explained("be fitted on", view.shape),
         ):
             torch.manual_seed(seed)
-            network = self.new_network(view)
-            learned, held_out = self.sample(network, view, signs, weight), self.sample(network, *held)
+            network = self.new_network(view, len(classes))
+            learned, held_out = (
+                Sample(self.inputs(network, part), self._targets(own, len(classes)), classes=len(classes))
+                for part, own in ((view, labels), held)
+            )
+            if weight is not None:
+                learned = learned._replace(weight=torch.from_numpy(weight.astype(np.float32)))
             history = optimise(network, learned, held_out, self.training, progress)
         self.module_, self.history_, self.input_shape_, self.classes_ = network, history, view.shape[1:], classes
         return self
 
     def scores(self, view: View) -> Doubles:
-        """Logit differences, or the single output, shape (n,)."""
+        """Logit differences, or the single output, shape (n,); of C > 2 classes, logits less their mean, (n, C)."""
         view = self.matching(view)
         network = self._fitted()
         if len(view) == 0:
-            return np.empty(0)
+            C = len(getattr(self, "classes_", ()))
+            return np.empty((0, C) if C > 2 else 0)
         # In pieces, so that a large view is never held twice as floats.
         step = max(1, 2**22 // max(1, view[:1].size)) * 4
         with ONE_AT_A_TIME, scoring(), self.explained("score", view.shape):
@@ -164,14 +175,19 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         return self.scores(view)
 
     def predict(self, view: View) -> NDArray[Any]:
-        """The class of each item, the larger one where the score is positive."""
-        classes: NDArray[Any] = getattr(self, "classes_", np.array([-1, 1]))
-        labels: NDArray[Any] = classes[(self.scores(view) > 0).astype(int)]
+        """The class of each item: of two the larger one where the score is positive, else that of the largest score."""
+        scores = self.scores(view)
+        places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        unnamed = np.array([-1, 1]) if scores.ndim == 1 else np.arange(scores.shape[1])
+        labels: NDArray[Any] = getattr(self, "classes_", unnamed)[places]
         return labels
 
     def predict_proba(self, view: View) -> Doubles:
-        """Probabilities of the two classes, shape (n, 2), reading the score as log-odds."""
-        second = expit(self.scores(view))
+        """Probabilities of the classes, shape (n, C), reading scores as log-odds or log-probabilities."""
+        scores = self.scores(view)
+        if scores.ndim == 2:
+            return probabilities(scores)
+        second = expit(scores)
         return np.column_stack([1 - second, second])
 
     def checked(self, view: Any) -> View:
@@ -207,11 +223,9 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             reason = str(problem).strip().split("\n")[0]
             raise ModelError(f"{type(self).__name__} cannot {action} a view of shape {shape}: {reason}") from problem
 
-    def sample(self, network: nn.Module, view: View, signs: Signs, weight: Doubles | None = None) -> Sample:
-        """Items as `optimise` takes them."""
-        torch = load_torch()
-        weights = None if weight is None else torch.from_numpy(weight.astype(np.float32))
-        return Sample(self.inputs(network, view), torch.from_numpy((signs > 0).astype(np.int64)), weights)
+    def _targets(self, labels: NDArray[Any], C: int) -> Tensor:
+        """Signs as 0 and 1, places as they are."""
+        return load_torch().from_numpy((labels > 0 if C == 2 else labels).astype(np.int64))  # type: ignore[no-any-return]
 
     def inputs(self, network: nn.Module, view: View) -> Tensor:
         """A view to learn from as the network takes it: finite numbers only."""
@@ -223,8 +237,8 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             )
         return x
 
-    def new_network(self, view: View) -> nn.Module:
-        """An untrained network for items like these."""
+    def new_network(self, view: View, classes: int = 2) -> nn.Module:
+        """An untrained network for items like these and so many classes."""
         torch = load_torch()
         made = deepcopy(self.module) if isinstance(self.module, torch.nn.Module) else None
         if made is None and callable(self.module):
@@ -263,19 +277,20 @@ class _Family(TorchModel):
     module: Any = None
     transform: Any = None
 
-    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+    def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         raise NotImplementedError
 
-    def build(self, shape: tuple[int, ...]) -> nn.Module:
-        """The untrained network for images of this shape, (height, width[, channels])."""
+    def build(self, shape: tuple[int, ...], classes: int = 2) -> nn.Module:
+        """The untrained network for images of this shape, (height, width[, channels]), one output per class."""
         load_torch()
         from collegium.agents.torch_networks import images
 
-        return self._network(tuple(images(np.empty((0, *shape), np.float32)).shape[1:]))  # type: ignore[arg-type]
+        size = tuple(images(np.empty((0, *shape), np.float32)).shape[1:])
+        return self._network(size, classes)  # type: ignore[arg-type]
 
-    def new_network(self, view: View) -> nn.Module:
+    def new_network(self, view: View, classes: int = 2) -> nn.Module:
         """An untrained network that has observed these images."""
-        network = self.build(view.shape[1:])
+        network = self.build(view.shape[1:], classes)
         network.observe(view, self.standardise)  # type: ignore[operator]
         return network
 
@@ -307,10 +322,10 @@ class PatchCNN(_Family):
         self.training = training
         self.random_state = random_state
 
-    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+    def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         from collegium.agents.torch_networks import PatchNetwork
 
-        return PatchNetwork(size, self.channels, self.hidden, self.dropout)
+        return PatchNetwork(size, self.channels, self.hidden, self.dropout, outputs)
 
 
 class PixelLogistic(_Family):
@@ -321,10 +336,10 @@ class PixelLogistic(_Family):
         self.training = training
         self.random_state = random_state
 
-    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+    def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         from collegium.agents.torch_networks import PixelNetwork
 
-        return PixelNetwork(size)
+        return PixelNetwork(size, outputs)
 
 
 class SmallResNet(_Family):
@@ -342,10 +357,10 @@ class SmallResNet(_Family):
         self.training = training
         self.random_state = random_state
 
-    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+    def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         from collegium.agents.torch_networks import ResidualNetwork
 
-        return ResidualNetwork(size, self.channels)
+        return ResidualNetwork(size, self.channels, outputs)
 
 
 class MicroCNN(_Family):
@@ -365,7 +380,7 @@ class MicroCNN(_Family):
         self.training = training
         self.random_state = random_state
 
-    def _network(self, size: tuple[int, int, int]) -> nn.Module:
+    def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         from collegium.agents.torch_networks import MicroNetwork
 
-        return MicroNetwork(size, self.channels, self.dropout)
+        return MicroNetwork(size, self.channels, self.dropout, outputs)

@@ -1,4 +1,4 @@
-"""The network families as PyTorch modules: a batch of views in, two logits out; the second belongs to +1.
+"""The network families as PyTorch modules: a batch of views in, logits out; of two, the second belongs to +1.
 
 `observe` looks at the agent's own training images once; `prepare` turns a whole view into the tensor that `forward`
 takes rows of: in units of what was observed (bytes become 0…1), standardised per channel, in the memory layout that is
@@ -80,7 +80,12 @@ class PatchNetwork(ImageNetwork):
     """Two 3×3 convolutions, the first with stride 2, the second halved by a maximum; two fully connected layers."""
 
     def __init__(
-        self, size: tuple[int, int, int], channels: tuple[int, int] = (32, 64), hidden: int = 128, dropout: float = 0.0
+        self,
+        size: tuple[int, int, int],
+        channels: tuple[int, int] = (32, 64),
+        hidden: int = 128,
+        dropout: float = 0.0,
+        outputs: int = 2,
     ) -> None:
         height, width, depth = size
         channels = _widths(channels, 2)
@@ -90,7 +95,7 @@ class PatchNetwork(ImageNetwork):
         self.second = nn.Conv2d(channels[0], channels[1], 3, padding=1)
         places = math.prod(max((side + 1) // 2 // 2, 1) for side in (height, width))
         self.hidden = nn.Linear(channels[1] * places, hidden)
-        self.head = nn.Linear(hidden, 2)
+        self.head = nn.Linear(hidden, outputs)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def features(self, x: Tensor) -> Tensor:
@@ -104,9 +109,9 @@ class PatchNetwork(ImageNetwork):
 class PixelNetwork(ImageNetwork):
     """Logistic regression on the flattened pixels."""
 
-    def __init__(self, size: tuple[int, int, int]) -> None:
+    def __init__(self, size: tuple[int, int, int], outputs: int = 2) -> None:
         super().__init__(size[2])
-        self.head = nn.Linear(math.prod(size), 2)
+        self.head = nn.Linear(math.prod(size), outputs)
 
     def features(self, x: Tensor) -> Tensor:
         """The pixels."""
@@ -116,7 +121,7 @@ class PixelNetwork(ImageNetwork):
 class ResidualNetwork(ImageNetwork):
     """A convolution, residual blocks that halve the image from the second on, an average over all places, one layer."""
 
-    def __init__(self, size: tuple[int, int, int], channels: tuple[int, ...] = (16, 32)) -> None:
+    def __init__(self, size: tuple[int, int, int], channels: tuple[int, ...] = (16, 32), outputs: int = 2) -> None:
         super().__init__(size[2])
         channels = _widths(channels)
         self.stem = _convolution(size[2], channels[0])
@@ -127,7 +132,7 @@ class ResidualNetwork(ImageNetwork):
                 for i, (a, b) in enumerate(zip(widths, channels, strict=False))
             )
         )
-        self.head = nn.Linear(channels[-1], 2)
+        self.head = nn.Linear(channels[-1], outputs)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def features(self, x: Tensor) -> Tensor:
@@ -180,14 +185,14 @@ class MicroNetwork(ImageNetwork):
 
     KERNEL, STRIDE = 7, 4
 
-    def __init__(self, size: tuple[int, int, int], channels: int = 16, dropout: float = 0.0) -> None:
+    def __init__(self, size: tuple[int, int, int], channels: int = 16, dropout: float = 0.0, outputs: int = 2) -> None:
         height, width, depth = size
         if min(height, width) < self.KERNEL:
             raise ModelError(f"MicroCNN needs images of at least 7×7 pixels, got {height}×{width}")
         channels = whole_number(channels, "channels", ModelError, at_least=1)
         super().__init__(depth, dropout)
         self.convolution = nn.Conv2d(depth, channels, self.KERNEL, self.STRIDE)
-        self.head = nn.Linear(channels, 2)
+        self.head = nn.Linear(channels, outputs)
 
     def prepare(self, view: NDArray[Any]) -> Tensor:
         """Windows of shape (n, pixels in one + 1, places)."""

@@ -13,11 +13,12 @@ from collegium.cli.complete import among
 from collegium.cli.render import render
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_SHA256
 from collegium.data.folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, not_found, places
-from collegium.data.inventory import NAMES, Inventory, take_stock
+from collegium.data.inventory import NAMES, UCI, Inventory, take_stock
 from collegium.errors import DataError, InputFileError
 
 app = typer.Typer(help="Data sets: list, check, fetch or render them.", no_args_is_help=True)
 
+FETCHED = ("cifar10", *UCI)
 DataFolder = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help=f"The folder that holds the data; by default {DATA_VARIABLE}."),
@@ -83,43 +84,48 @@ def fetch(
         str,
         typer.Argument(
             metavar="NAME",
-            help="cifar10, or blender, which `render` works with.",
-            autocompletion=among("cifar10", "blender"),
+            help=f"{', '.join(FETCHED)}; or blender, which `render` works with.",
+            autocompletion=among(*FETCHED, "blender"),
         ),
     ],
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help=f"Where to put it; by default {DATA_VARIABLE}.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="Another address of the archive.")] = None,
-    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="The checksum of another archive.")] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="HEX", help="The checksum of another archive; only cifar10 needs it.")
+    ] = None,
 ) -> None:
     """Download a data set, verify it and unpack it. Run it again to go on with a download that was interrupted."""
     from collegium.data.environment import environment
-    from collegium.data.fetch import already_there, fetch_cifar10
+    from collegium.data.fetch import already_there, fetch_cifar10, fetch_uci
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if name == "blender":
         if (to, url, sha256) != (None, None, None):
             raise DataError(
                 f"blender goes into the cache folder (set {CACHE_VARIABLE}) and comes through pip: "
-                "--to, --url and --sha256 are for cifar10"
+                f"--to, --url and --sha256 are for {', '.join(FETCHED)}"
             )
         python = environment(tell=lambda sentence: typer.echo(sentence, err=True))
         console.print(f"Blender is ready: {python}")
         return
-    if name != "cifar10":
+    if name not in FETCHED:
         raise DataError(f"{name} cannot be fetched. {take_stock(name).obtain}.")
-    digest = sha256 or ARCHIVE_SHA256
-    there = already_there(to) if digest.lower() == ARCHIVE_SHA256 else None
+    other = name == "cifar10" and (sha256 or ARCHIVE_SHA256).lower() != ARCHIVE_SHA256
+    there = None if other else already_there(to, name)
     if there is not None:
         console.print(f"{there.folder} is there already, nothing to do: {there.remark}")
         return
     try:
-        folder = fetch_cifar10(to, url or ARCHIVE, digest)
+        if name == "cifar10":
+            folder = fetch_cifar10(to, url or ARCHIVE, sha256 or ARCHIVE_SHA256)
+        else:
+            folder = fetch_uci(name, to, url, sha256)
     except KeyboardInterrupt:
         typer.echo("stopped; run the same command again to go on from here", err=True)
         raise
-    stock = take_stock("cifar10", folder, thorough=True)
+    stock = take_stock(name, folder, thorough=True)
     console.print(f"{folder}: {stock.remark}")
     if folder.parent not in places():
         console.print(f"to have it found: export {DATA_VARIABLE}={shlex.quote(str(folder.parent.absolute()))}")

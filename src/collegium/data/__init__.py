@@ -7,5 +7,8 @@ from collegium.data.cifar10 import cifar10
 from collegium.data.dataset import Dataset
 from collegium.data.digits import digits
 from collegium.data.modelnet import modelnet
+from collegium.data.multiple_features import multiple_features
+from collegium.data.occupancy import occupancy
+from collegium.data.wall_robot import wall_robot
 
-__all__ = ["Dataset", "cifar10", "digits", "modelnet"]
+__all__ = ["Dataset", "cifar10", "digits", "modelnet", "multiple_features", "occupancy", "wall_robot"]

@@ -7,6 +7,7 @@ import io
 import shutil
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,11 +26,13 @@ def unpack(
     optional: frozenset[str] = frozenset(),
     check: Callable[[Path], object] | None = None,
 ) -> None:
-    """Unpack a .tar.gz whose files are all called `NAME/member`, where NAME is the name of `folder`, into that folder.
+    """Unpack a .tar.gz or a .zip into a folder.
 
-    `members` names the files and how many bytes each may have at most; those in `optional` may be missing. Anything
-    else in the archive, a link, a path that leads elsewhere, a longer file, has it refused. The folder appears all
-    at once, after `check` has seen it, or not at all. Nobody else may be unpacking into it meanwhile.
+    `members` names the files and how many bytes each may have at most; those in `optional` may be missing. In a .tar.gz
+    they are all called `NAME/member`, where NAME is the name of `folder`; anything else in it, a link, a path that
+    leads elsewhere, a longer file, has it refused. From a .zip they are taken by their own names, whatever folder they
+    are in there, and nothing else is read. The folder appears all at once, after `check` has seen it, or not at all.
+    Nobody else may be unpacking into it meanwhile.
     """
     try:
         for leftover in folder.parent.glob(f".{folder.name}-*"):  # of a run that was killed
@@ -40,7 +43,7 @@ def unpack(
     try:
         built = workshop / folder.name
         built.mkdir()
-        found = _read(archive, members, built)
+        found = (_read_zip if zipfile.is_zipfile(archive) else _read_tar)(archive, members, built)
         missing = sorted(set(members) - found - optional)
         if missing:
             raise InputFileError(f"{archive} lacks {', '.join(missing)}: it is not the archive expected")
@@ -55,7 +58,7 @@ def unpack(
         shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _read(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
+def _read_tar(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
     found: set[str] = set()
     allowed = sum(members.values()) + _OVERHEAD
     try:
@@ -80,6 +83,27 @@ def _read(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
                     raise InputFileError(f"{archive} is truncated: {entry.name} is not whole")
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as problem:
         raise InputFileError(f"{archive} is not a whole .tar.gz archive: {problem}") from None
+    return found
+
+
+def _read_zip(archive: Path, members: Mapping[str, int], built: Path) -> set[str]:
+    found: set[str] = set()
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            for entry in packed.infolist():
+                name = entry.filename.rpartition("/")[2]
+                if name not in members or name in found:
+                    continue
+                with packed.open(entry) as source, (built / name).open("xb") as target:
+                    content = source.read(members[name] + 1)
+                    if len(content) > members[name]:
+                        raise InputFileError(
+                            f"{archive} has {entry.filename!r} of more than {members[name]} bytes: refused"
+                        )
+                    target.write(content)
+                found.add(name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as problem:
+        raise InputFileError(f"{archive} is not a whole .zip archive that can be read: {problem}") from None
     return found
 
 

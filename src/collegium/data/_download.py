@@ -1,4 +1,4 @@
-"""Downloading one file whose checksum is known: resumed when it was cut off, used only when it is the right one."""
+"""Downloading one file: resumed when it was cut off, and where its checksum is known used only when it is right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from collegium._util.progress import Bar, progress
@@ -34,15 +34,17 @@ class Remote:
     """A file on a server and what is known of it beforehand."""
 
     url: str
-    sha256: str
+    sha256: str | None
+    """None where whoever opens the file knows what must be in it."""
     size: int | None = None
 
     def __post_init__(self) -> None:
         if not _is_address(self.url):
             raise DataError(f"{self.url!r} is not the address of a file: write https://host/path")
-        if not re.fullmatch(r"[0-9a-fA-F]{64}", self.sha256):
-            raise DataError(f"a SHA-256 has 64 hexadecimal digits; got {self.sha256!r}")
-        object.__setattr__(self, "sha256", self.sha256.lower())
+        if self.sha256 is not None:
+            if not re.fullmatch(r"[0-9a-fA-F]{64}", self.sha256):
+                raise DataError(f"a SHA-256 has 64 hexadecimal digits; got {self.sha256!r}")
+            object.__setattr__(self, "sha256", self.sha256.lower())
 
     @property
     def name(self) -> str:
@@ -74,28 +76,34 @@ def download(remote: Remote, path: Path, *, pause: float = 1.0, timeout: float =
             _discard(part)  # of another file
         resumed = _size(part) > 0
         whole = _bring(remote, part, pause, timeout)
-        found = sha256(part)
-        if found != remote.sha256 and resumed:
+        if resumed and not _is_right(remote, part):
             _discard(part)  # what was there before may have been of another file
             whole = _bring(remote, part, pause, timeout)
-            found = sha256(part)
-        if found != remote.sha256:
-            size = _size(part)
-            if not whole:
-                raise DataError(
-                    f"what {remote.url} sent is cut off, or not the file expected: {size} bytes with SHA-256 {found}, "
-                    f"not {remote.sha256}, and it did not say how many were to come. They are kept: run the command "
-                    "again to go on from there, or try another address."
-                )
-            _discard(part)
-            raise InputFileError(
-                f"what {remote.url} sent is not the file expected: {size} bytes with SHA-256 {found}, not "
-                f"{remote.sha256}. It was deleted without being unpacked. Try another address."
-            )
+        if not _is_right(remote, part):
+            _refuse(remote, part, whole)
         os.replace(part, path)
         _note(part).unlink(missing_ok=True)
     except OSError as problem:
         raise DataError(f"cannot write {path}: {problem.strerror or problem}") from None
+
+
+def _is_right(remote: Remote, part: Path) -> bool:
+    return remote.sha256 is None or sha256(part) == remote.sha256
+
+
+def _refuse(remote: Remote, part: Path, whole: bool) -> NoReturn:
+    size, found = _size(part), sha256(part)
+    if not whole:
+        raise DataError(
+            f"what {remote.url} sent is cut off, or not the file expected: {size} bytes with SHA-256 {found}, "
+            f"not {remote.sha256}, and it did not say how many were to come. They are kept: run the command "
+            "again to go on from there, or try another address."
+        )
+    _discard(part)
+    raise InputFileError(
+        f"what {remote.url} sent is not the file expected: {size} bytes with SHA-256 {found}, not "
+        f"{remote.sha256}. It was deleted without being unpacked. Try another address."
+    )
 
 
 def _bring(remote: Remote, part: Path, pause: float, timeout: float) -> bool:

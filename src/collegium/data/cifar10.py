@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data import folders, patches
-from collegium.data._classes import two_classes
+from collegium.data._classes import labels_of, some_classes
 from collegium.data.dataset import Dataset
 from collegium.errors import DataError, InputFileError
 
@@ -42,19 +42,21 @@ OBTAIN = (
 
 
 def cifar10(
-    classes: tuple[int | str, int | str] = ("cat", "dog"),
+    classes: Sequence[int | str] | None = ("cat", "dog"),
     root: str | os.PathLike[str] | None = None,
     grid: patches.Grid = (3, 3),
 ) -> tuple[Dataset, Dataset]:
-    """Training and test images of two classes, by name or by number, cut into patches of 11, 11 and 10 pixels.
+    """Training and test images of some classes, by name or by number, cut into patches of 11, 11 and 10 pixels.
 
-    Views are uint8 arrays (n, height, width, 3), one per patch, in the order of the official files. `grid=(1, 1)`
-    gives one view, the whole image. Without `root` the data is looked for where `COLLEGIUM_DATA` says.
+    `classes` names two or more; None means all ten. Labels are +1 and -1 for the first and the second of two classes,
+    and places among `class_names` if there are more. Views are uint8 arrays (n, height, width, 3), one per patch, in
+    the order of the official files. `grid=(1, 1)` gives one view, the whole image. Without `root` the data is looked
+    for where `COLLEGIUM_DATA` says.
     """
-    first, second = two_classes(classes, CLASSES, "CIFAR-10")
+    chosen = some_classes(classes, CLASSES, "CIFAR-10")
     grid = patches.check_grid(grid, SIDE, SIDE)
     folder = find(root)
-    train, test = (_part(folder, split, (first, second), grid) for split in FILES)
+    train, test = (_part(folder, split, chosen, grid) for split in FILES)
     return train, test
 
 
@@ -101,21 +103,23 @@ def counts(files: Sequence[NDArray[np.uint8]]) -> dict[str, int]:
     return {name: int(n) for name, n in zip(CLASSES, np.atleast_1d(found), strict=True) if n}
 
 
-def _part(folder: Path, split: str, pair: tuple[int, int], grid: patches.Grid) -> Dataset:
+def _part(folder: Path, split: str, wanted: tuple[int, ...], grid: patches.Grid) -> Dataset:
     try:
         files = [records(folder / name) for name in FILES[split]]
     except InputFileError as problem:
         raise InputFileError(f"{problem}. Move {folder} away and get it again. {OBTAIN}.") from None
-    chosen = [np.flatnonzero(np.isin(rows[:, 0], pair)) for rows in files]
+    chosen = [np.flatnonzero(np.isin(rows[:, 0], wanted)) for rows in files]
     labels = np.concatenate([rows[own, 0] for rows, own in zip(files, chosen, strict=True)])
-    for one in pair:
-        if not (labels == one).any():
-            there = ", ".join(f"{name} ({n})" for name, n in counts(files).items())
-            raise DataError(f"the {split} files in {folder} have no image of class {CLASSES[one]}: they have {there}")
-    views = _cut(files, chosen, grid)
-    y = np.where(labels == pair[0], 1, -1).astype(np.int8)
-    names = (CLASSES[pair[0]], CLASSES[pair[1]])
-    return Dataset(views, y, names, patches.names(grid), f"CIFAR-10, {split} files in {folder}")
+    missing = [CLASSES[one] for one in wanted if not (labels == one).any()]
+    if missing:
+        there = ", ".join(f"{name} ({n})" for name, n in counts(files).items())
+        raise DataError(
+            f"the {split} files in {folder} have no image of class {' or '.join(missing)}: they have {there}. "
+            f"Choose among these, or move the folder away and get all ten. {OBTAIN}."
+        )
+    names = tuple(CLASSES[one] for one in wanted)
+    source = f"CIFAR-10, {split} files in {folder}"
+    return Dataset(_cut(files, chosen, grid), labels_of(labels, wanted), names, patches.names(grid), source)
 
 
 def _cut(files: Sequence[Any], chosen: Sequence[Any], grid: patches.Grid) -> list[NDArray[np.uint8]]:

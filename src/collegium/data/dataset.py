@@ -28,9 +28,10 @@ class Dataset:
     """K arrays of any shape and type whose first axis is the items; images are (n, height, width[, channels]).
 
     They can be read but not written, like the labels: some are files in the cache."""
-    y: NDArray[np.int8]
-    """Labels, +1 for the first class named and -1 for the second, shape (n,)."""
-    class_names: tuple[str, str]
+    y: NDArray[Any]
+    """Labels, shape (n,): of two classes +1 (int8) for the first one named and -1 for the second; of more classes their
+    places 0 … C-1 among the names."""
+    class_names: tuple[str, ...]
     agent_names: tuple[str, ...]
     source: str = ""
     """Where the items came from, for people to read."""
@@ -38,13 +39,13 @@ class Dataset:
     """What the items are called, where they have names."""
 
     def __post_init__(self) -> None:
-        views, y = _views(self.views), _labels(self.y)
+        classes = _names(self.class_names, "class_names")
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise DataError(f"class_names must name different classes, two or more; got {self.class_names!r}")
+        views, y = _views(self.views), _labels(self.y, len(classes))
         for k, view in enumerate(views):
             if view.ndim < 1 or len(view) != len(y):
                 raise DataError(f"view {k} has shape {view.shape}, but there are {len(y)} labels: views align by item")
-        classes = _names(self.class_names, "class_names")
-        if len(classes) != 2 or classes[0] == classes[1]:
-            raise DataError(f"class_names must name two different classes, got {self.class_names!r}")
         agents = _names(self.agent_names, "agent_names")
         if len(agents) != len(views):
             raise DataError(f"{len(views)} views need as many agent names, got {len(agents)}")
@@ -67,15 +68,15 @@ class Dataset:
         return len(self.views)
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """How many items are of the first and of the second class."""
-        first = int(np.count_nonzero(self.y == 1))
-        return first, len(self) - first
+    def counts(self) -> tuple[int, ...]:
+        """How many items are of each class, in the order of the names."""
+        C = len(self.class_names)
+        return tuple(int(np.count_nonzero(self.y == label)) for label in ((1, -1) if C == 2 else range(C)))
 
     @property
     def largest_n0(self) -> int:
-        """The size of the largest sample with as many items of one class as of the other."""
-        return 2 * min(self.counts)
+        """The size of the largest sample with as many items of one class as of any other."""
+        return len(self.class_names) * min(self.counts)
 
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Dataset:
         """The same views of some of the items, in the order given: their numbers, or True for each one wanted."""
@@ -92,11 +93,14 @@ class Dataset:
         return Dataset(views, y, self.class_names, self.agent_names, self.source, items)
 
     def __repr__(self) -> str:
-        (first, second), (a, b) = self.counts, self.class_names
-        names = self.agent_names
+        names, classes = self.agent_names, self.class_names
         agents = ", ".join(names) if self.size < 3 else f"{names[0]} … {names[-1]}"
         plural = "agent" if self.size == 1 else "agents"
-        return f"Dataset({len(self)} items: {first} × {a}, {second} × {b}; {self.size} {plural}: {agents})"
+        if len(classes) > 4:
+            items = f" of {len(classes)} classes: {classes[0]} … {classes[-1]}"
+        else:
+            items = ": " + ", ".join(f"{n} × {name}" for n, name in zip(self.counts, classes, strict=True))
+        return f"Dataset({len(self)} items{items}; {self.size} {plural}: {agents})"
 
 
 def _views(views: Any) -> list[NDArray[Any]]:
@@ -113,13 +117,16 @@ def _views(views: Any) -> list[NDArray[Any]]:
     return arrays
 
 
-def _labels(y: Any) -> NDArray[np.int8]:
+def _labels(y: Any, C: int) -> NDArray[Any]:
+    """Signs of two classes, places of more; a copy that cannot be written to."""
     labels = np.asarray(y)
-    if labels.ndim != 1 or not np.isin(labels, (-1, 1)).all():
-        raise DataError("labels of a data set are +1 (first class) and -1 (second class), one per item")
-    signs = labels.astype(np.int8)
-    signs.flags.writeable = False
-    return signs
+    allowed = (-1, 1) if C == 2 else range(C)
+    if labels.ndim != 1 or not np.isin(labels, allowed).all():
+        meant = "+1 (first class) and -1 (second class)" if C == 2 else f"places among its {C} classes, 0 to {C - 1}"
+        raise DataError(f"labels of a data set are {meant}, one per item")
+    own = labels.astype(np.int8 if C == 2 else np.intp)
+    own.flags.writeable = False
+    return own
 
 
 def _names(names: Any, what: str) -> tuple[str, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from collegium._util.progress import progress
-from collegium.data import folders
+from collegium.data import _uci, folders
 from collegium.data._png import read_grey
+from collegium.data._uci import Readings, Root, Source
 from collegium.data.cifar10 import FILES, OFFICIAL, OFFICIAL_IMAGES, records
 from collegium.data.cifar10 import OBTAIN as CIFAR10_OBTAIN
 from collegium.data.cifar10 import counts as count_images
@@ -20,10 +21,21 @@ from collegium.data.digits import read as read_digits
 from collegium.data.modelnet import OBTAIN as MODELNET_OBTAIN
 from collegium.data.modelnet import SIZE, SPLITS, classes_in, item
 from collegium.data.modelnet import where as where_modelnet
+from collegium.data.multiple_features import SOURCE as NUMERALS
+from collegium.data.multiple_features import read as read_numerals
+from collegium.data.occupancy import SOURCE as OFFICE
+from collegium.data.occupancy import read as read_office
+from collegium.data.wall_robot import SOURCE as ROBOT
+from collegium.data.wall_robot import read as read_robot
 from collegium.errors import CollegiumError, DataError, InputFileError
 
-NAMES = ("digits", "cifar10", "modelnet")
-Root = str | os.PathLike[str] | None
+UCI: dict[str, tuple[Source, Callable[[Root], dict[str, Readings]]]] = {
+    "wall_robot": (ROBOT, read_robot),
+    "occupancy": (OFFICE, read_office),
+    "multiple_features": (NUMERALS, read_numerals),
+}
+"""Data sets of the UCI repository, each with what reads all of it."""
+NAMES = ("digits", "cifar10", "modelnet", *UCI)
 
 
 @dataclass(frozen=True)
@@ -64,9 +76,10 @@ def take_stock(name: str, root: Root = None, *, thorough: bool = False) -> Inven
     """Look at one data set; a thorough look reads every file from beginning to end."""
     if name not in NAMES:
         raise DataError(f"there is no data set {name!r}: choose among {', '.join(NAMES)}")
-    look = dict(zip(NAMES, (_digits, _cifar10, _modelnet), strict=True))[name]
     try:
-        return look(root, thorough)
+        if name in UCI:
+            return _text_files(*UCI[name], root)
+        return {"digits": _digits, "cifar10": _cifar10, "modelnet": _modelnet}[name](root, thorough)
     except InputFileError as problem:  # a folder that may not be read
         return Inventory(name, None, problems=(str(problem),), remark="cannot be read")
 
@@ -142,6 +155,25 @@ def _modelnet(root: Root, thorough: bool) -> Inventory:
             bar.advance()
     remark = f"{sum(sum(split.values()) for split in counts.values())} objects of 12 views"
     return Inventory("modelnet", folder, counts, tuple(problems), remark, obtain=MODELNET_OBTAIN, notes=_twins(prints))
+
+
+def _text_files(source: Source, read: Callable[[Root], dict[str, Readings]], root: Root) -> Inventory:
+    """A small data set: every look is thorough."""
+    folder = _uci.where(source, root)
+    if folder is None:
+        return Inventory(source.name, None, obtain=source.obtain)
+    try:
+        parts = read(folder)
+    except CollegiumError as problem:
+        return Inventory(source.name, folder, problems=(str(problem),), remark="not whole", obtain=source.obtain)
+    counts = {
+        part: {name: int((whole.found == place).sum()) for place, name in enumerate(source.classes)}
+        for part, whole in parts.items()
+    }
+    items = sum(len(whole.found) for whole in parts.values())
+    split = "; split when it is loaded" if "all" in parts else ""
+    remark = f"{items} items of {len(source.agents)} agents, all checksums as they should be{split}"
+    return Inventory(source.name, folder, counts, (), remark, complete=True, obtain=source.obtain)
 
 
 def _examined(place: Path, thorough: bool) -> tuple[list[str], str]:

@@ -7,6 +7,7 @@ modelnet-views/CLASS/test/OBJECT/00.png … 11.png
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from collegium._util.arguments import whole_number
 from collegium._util.progress import progress
 from collegium.data import _cache, folders
-from collegium.data._classes import two_classes
+from collegium.data._classes import labels_of, some_classes
 from collegium.data._png import read_grey
 from collegium.data.dataset import Dataset
 from collegium.errors import DataError, InputFileError
@@ -42,12 +43,15 @@ class Item(NamedTuple):
 
 
 def modelnet(
-    classes: tuple[str, str] = ("dresser", "night_stand"),
+    classes: Sequence[str] | None = ("dresser", "night_stand"),
     root: str | os.PathLike[str] | None = None,
     background: int = 255,
     size: int = SIZE,
 ) -> tuple[Dataset, Dataset]:
-    """Training and test objects of two classes, twelve uint8 views (n, size, size, 1) each.
+    """Training and test objects of some classes, twelve uint8 views (n, size, size, 1) each.
+
+    `classes` names two or more; None means all that are there. Labels are +1 and -1 for the first and the second of
+    two classes, and places among `class_names` if there are more.
 
     The renders are transparent where there is no object: there the `background` shows, a grey from 0 (black) to 255
     (white). `size` is the width and height the files must have. The first call decodes all files; later ones map
@@ -60,9 +64,8 @@ def modelnet(
     known = classes_in(folder)
     if len(known) < 2:
         raise DataError(f"{folder} has views of {len(known)} classes, but two are needed. {OBTAIN}.")
-    first, second = two_classes(classes, known, f"{folder}")
-    pair = (known[first], known[second])
-    train, test = (_part(folder, split, pair, background, size) for split in SPLITS)
+    chosen = tuple(known[one] for one in some_classes(classes, known, f"{folder}"))
+    train, test = (_part(folder, split, chosen, background, size) for split in SPLITS)
     return train, test
 
 
@@ -126,18 +129,18 @@ def decode(items: list[Item], background: int, size: int, label: str) -> NDArray
     return cube
 
 
-def _part(folder: Path, split: str, pair: tuple[str, str], background: int, size: int) -> Dataset:
-    groups = [items_in(folder, name, split) for name in pair]
+def _part(folder: Path, split: str, chosen: tuple[str, ...], background: int, size: int) -> Dataset:
+    groups = [items_in(folder, name, split) for name in chosen]
     items = [item for group in groups for item in group]
     shape = (VIEWS, len(items), size, size, 1)
-    key = (_VERSION, split, *pair, background, shape, *((item.name, item.stamps) for item in items))
-    path = _cache.place(f"modelnet-{pair[0]}-{pair[1]}-{split}", key)
+    key = (_VERSION, split, *chosen, background, shape, *((item.name, item.stamps) for item in items))
+    path = _cache.place(f"modelnet-{'-'.join(chosen)}-{split}", key)
     cube = _cache.kept(path, shape)
     if cube is None:
         cube = _cache.keep(path, decode(items, background, size, f"reading {len(items)} {split} objects of ModelNet"))
     names = [item.name for item in items]
     if len(set(names)) < len(names):
-        names = [f"{name}/{item.name}" for name, group in zip(pair, groups, strict=True) for item in group]
-    y = np.repeat(np.array([1, -1], np.int8), [len(group) for group in groups])
+        names = [f"{name}/{item.name}" for name, group in zip(chosen, groups, strict=True) for item in group]
+    y = labels_of(np.repeat(np.arange(len(groups)), [len(group) for group in groups]), range(len(groups)))
     agents = tuple(f"{360 // VIEWS * k}°" for k in range(VIEWS))
-    return Dataset(list(cube), y, pair, agents, f"ModelNet views, {split} objects in {folder}", tuple(names))
+    return Dataset(list(cube), y, chosen, agents, f"ModelNet views, {split} objects in {folder}", tuple(names))

@@ -17,11 +17,11 @@ class MultiViewNetwork(nn.Module):
     shift: Tensor
     scale: Tensor
 
-    def __init__(self, backbones: Sequence[nn.Module], hidden: int) -> None:
+    def __init__(self, backbones: Sequence[nn.Module], hidden: int, classes: int = 2) -> None:
         super().__init__()
         width = sum(network.head.in_features for network in backbones)  # type: ignore[union-attr, misc]
         self.backbones = nn.ModuleList(backbones)
-        self.head = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+        self.head = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, classes))
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from collegium._util.margins import centred, named, rival_margins
 from collegium._util.progress import track
-from collegium._util.scores import check_scores
 from collegium._util.views import rows
 from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents.base import Model
-from collegium.agents.independent import checked_scores, recipes
+from collegium.agents.independent import recipes
 from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError
 from collegium.fusion.base import (
@@ -21,9 +21,12 @@ from collegium.fusion.base import (
     Doubles,
     Method,
     aligned,
+    answers,
     at_a_centre,
     check_record,
+    checked,
     complete_views,
+    label_bits,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ class AdaBoost(Method):
 
     An error of 0 counts as half an item, or α would be infinite; an agent that is wrong more often than right gets a
     negative α, which is where the exponential loss is smallest.
+
+    Of C classes it is SAMME [zhu2009]: the class with the largest Σ α_k over the agents that name it, where
+    α_k = ½ (log((1 - ε_k)/ε_k) + log(C - 1)), positive for an agent that is right more often than by chance. (Half of
+    what SAMME says, which changes no decision and no weight, and is the α above for C = 2.)
     """
 
     name = "AdaBoost"
@@ -71,12 +78,14 @@ class AdaBoost(Method):
         check_record(scores)
         items = aligned(scores, train, self.name) if self.needs_views else None
         root = seed_sequence(self.random_state, "random_state")
+        self.classes_ = C = scores.classes
         D = np.full(len(scores.train), 1 / len(scores.train))
         alpha, errors, sent = [], [], 0
         models: list[Model] = []
         for k in track(range(scores.size), "boosting agents"):
             f = scores.train[:, k] if items is None else self._fit_anew(k, D, items, descend(root, k), models)
-            error, one, D = boost(D, scores.y_train * f)
+            margins = scores.y_train * f if C == 2 else rival_margins(f, scores.y_train.astype(np.intp)).min(axis=1)
+            error, one, D = boost(D, margins, C)
             alpha.append(one)
             errors.append(error)
             sent += 1 + (len(D) if k + 1 < scores.size else 0)  # α to the centre, the weights to the next agent
@@ -101,26 +110,28 @@ class AdaBoost(Method):
                 drawn = np.random.default_rng(descend(seeds, 1)).choice(len(D), len(D), p=D)
                 fit(rows(view, drawn), y[drawn], **settings)
             models.append(model)
-            return checked_scores(model, view)
+            return answers(model, view, self.classes_)
         except CollegiumError as mistake:
             raise type(mistake)(f"AdaBoost, agent {items.data.agent_names[k]!r}: {mistake}") from None
 
     def decide(self, X: Any) -> Decision:
         """Every agent sends its label to the centre, which weighs them."""
         self._fitted()
-        K = len(self.alpha_)
+        K, C = len(self.alpha_), self.classes_
         if self.needs_views:
             views = complete_views(X, K, self.name)
-            f = np.column_stack([checked_scores(*pair) for pair in zip(self.models_, views, strict=True)])
+            f = np.stack([answers(model, view, C) for model, view in zip(self.models_, views, strict=True)], axis=1)
         else:
-            f = check_scores(X, K)
-        return at_a_centre(np.sign(f) @ self.alpha_, K, K)
+            f = checked(X, K, C)
+        fused = np.sign(f) @ self.alpha_ if C == 2 else centred(np.tensordot(named(f), self.alpha_, axes=(1, 0)))
+        return at_a_centre(fused, K, K * label_bits(C))
 
 
-def boost(D: Doubles, margins: Doubles) -> tuple[float, float, Doubles]:
+def boost(D: Doubles, margins: Doubles, classes: int = 2) -> tuple[float, float, Doubles]:
     """One round: the weighted error, α, and the weights that the next predictor is to mind.
 
     margins: positive where the predictor is right, negative where it is wrong, 0 where it does not know: wrong too.
+    classes: C; an error of 1 - 1/C is that of chance, and has α = 0.
 
     >>> boost(np.full(4, 0.25), np.array([1.0, 1.0, 1.0, -1.0]))[2].round(3)  # right and wrong now weigh the same
     array([0.167, 0.167, 0.167, 0.5  ])
@@ -129,6 +140,6 @@ def boost(D: Doubles, margins: Doubles) -> tuple[float, float, Doubles]:
     error = float(D[~right].sum())
     half = 0.5 / len(D)
     bounded = min(max(error, half), 1 - half)
-    alpha = 0.5 * float(np.log((1 - bounded) / bounded))
+    alpha = 0.5 * float(np.log((1 - bounded) / bounded) + np.log(classes - 1))
     heavier = D * np.exp(np.where(right, -alpha, alpha))
     return error, alpha, heavier / heavier.sum()

@@ -8,7 +8,10 @@ from collegium.fusion.base import Coordination, Doubles, ScoreMethod
 
 
 class AvgStat(ScoreMethod):
-    """The sign of (1/K) Σ c_k: what collaboration tends to if A is doubly stochastic [hu2026, App. H.1]."""
+    """The sign of (1/K) Σ c_k: what collaboration tends to if A is doubly stochastic [hu2026, App. H.1].
+
+    Of several classes, the largest entry of the same mean.
+    """
 
     name = "Avg-stat"
     coordination = Coordination(inference="One-shot centralized averaging")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from collegium._util.margins import centred
 from collegium.agents.scores import Scores
 from collegium.fusion.base import Coordination, Doubles, ScoreMethod
 
@@ -13,17 +14,22 @@ class LogOddsSum(ScoreMethod):
 
     If views are independent given the class and every f_k is the true log-odds of its agent, this sum is the true
     log-odds given all views. Hence temperatures are on unless told, and nothing is centred: the prior, from the
-    training labels, is subtracted instead, because every agent's log-odds contain it once.
+    training labels, is subtracted instead, because every agent's log-odds contain it once. Of several classes the same
+    is done with log-probabilities, entry by entry.
     """
 
     name = "Log-odds sum"
     coordination = Coordination(inference="One-shot centralized summation")
-    prior_: float
+    prior_: float | Doubles
+    """The log-odds of +1 in training; of several classes log-probabilities less their mean, shape (C,)."""
 
     def __init__(self, calibrate: bool = True) -> None:
         super().__init__(center=False, calibrate=calibrate)
 
     def _learn(self, scores: Scores) -> int:
+        if self.classes_ > 2:
+            self.prior_ = centred(np.log(np.bincount(scores.y_train, minlength=self.classes_) + 1.0))
+            return 0
         positive = np.count_nonzero(scores.y_train > 0)
         self.prior_ = float(np.log((positive + 1) / (len(scores.y_train) - positive + 1)))
         return 0

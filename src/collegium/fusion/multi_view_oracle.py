@@ -32,9 +32,10 @@ class MultiViewOracle(Oracle):
     """Every view's own backbone, taken from the agents, under one head that sees all their features [hu2026, App. H.2].
 
     The features of all K backbones, standardised by the training items and concatenated, go through a hidden layer to
-    two logits. First only the head is trained, while the backbones stay as the agents left them; then everything, with
-    `learning_rate` times `fine_tuning`, which is kept if it makes the validation loss smaller. Both stages use Adam,
-    cross-entropy and early stopping. The paper gives no sizes or rates: they are the settings here.
+    as many logits as there are classes. First only the head is trained, while the backbones stay as the agents left
+    them; then everything, with `learning_rate` times `fine_tuning`, which is kept if it makes the validation loss
+    smaller. Both stages use Adam, cross-entropy and early stopping. The paper gives no sizes or rates: they are the
+    settings here.
     """
 
     def __init__(
@@ -80,24 +81,19 @@ class MultiViewOracle(Oracle):
             model.inputs(network, view[rows])
             for model, network, view in zip(self.models_, backbones, data.views, strict=True)
         ]
-        target = torch.from_numpy((data.y[rows] > 0).astype(np.int64))
-        N = len(inside)
+        C, N = self.classes_, len(inside)
+        target = torch.from_numpy((data.y[rows] > 0 if C == 2 else data.y[rows]).astype(np.int64))
+
+        def parts(x: torch.Tensor) -> tuple[Sample, Sample]:
+            return Sample(x[:N], target[:N], classes=C), Sample(x[N:], target[N:], classes=C)
+
         with in_threads(self.workers, backbones) as run:
-            network = MultiViewNetwork(backbones, self.hidden)
-            features = network.observe(x, N, run)
-            first = optimise(
-                network.head,
-                Sample(features[:N], target[:N]),
-                Sample(features[N:], target[N:]),
-                self.training,
-                bar.move_to,
-            )
+            network = MultiViewNetwork(backbones, self.hidden, C)
+            first = optimise(network.head, *parts(network.observe(x, N, run)), self.training, bar.move_to)
             before = {name: value.clone() for name, value in network.state_dict().items()}
-            places = torch.arange(len(rows))
             second = optimise(
                 OnItems(network, x, run),
-                Sample(places[:N], target[:N]),
-                Sample(places[N:], target[N:]),
+                *parts(torch.arange(len(rows))),
                 replace(self.training, learning_rate=self.fine_tuning * self.training.learning_rate),
                 lambda part: bar.move_to(1 + part),
             )
@@ -111,14 +107,16 @@ class MultiViewOracle(Oracle):
 
         network = self.network_
         matching = [model.matching(view) for model, view in zip(self.models_, views, strict=True)]
-        pieces = [np.empty(0)]
+        C = self.classes_
+        pieces = [np.empty(0 if C == 2 else (0, C))]
         with ONE_AT_A_TIME, scoring(), in_threads(self.workers, list(network.backbones)) as run:
             for i in range(0, len(views[0]), BATCH):
                 x = [
                     model.prepare(backbone, view[i : i + BATCH])
                     for model, backbone, view in zip(self.models_, network.backbones, matching, strict=True)
                 ]
-                pieces.append(single(network(x, run), len(x[0])).double().numpy())
+                logits = network(x, run)
+                pieces.append((single(logits, len(x[0])) if C == 2 else logits).double().numpy())
         return to_scores(np.concatenate(pieces), len(views[0]), self.name)
 
 

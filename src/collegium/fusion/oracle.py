@@ -9,12 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.agents._seeding import seed_sequence, seeded
-from collegium.agents.independent import Task, checked_scores, fit_side_by_side
+from collegium.agents.independent import Task, fit_side_by_side
 from collegium.agents.scores import Scores
 from collegium.agents.sklearn_model import to_features
 from collegium.agents.torch_model import TorchModel
 from collegium.data import patches
-from collegium.fusion.base import Aligned, Coordination, Decision, Method, aligned, at_a_centre, complete_views
+from collegium.fusion.base import (
+    Aligned,
+    Coordination,
+    Decision,
+    Method,
+    aligned,
+    answers,
+    at_a_centre,
+    complete_views,
+)
 
 if TYPE_CHECKING:
     from collegium.data import Dataset
@@ -37,6 +46,7 @@ class Oracle(Method):
         """Train one model on all views of the items that the agents of the record were trained on."""
         self._forget()
         items = aligned(scores, train, self.name)
+        self.classes_ = scores.classes
         self._learn(items, scores)
         self.size_ = items.data.size
         self.training_transmissions_ = items.data.size * (len(items.inside) + len(items.outside))
@@ -77,11 +87,13 @@ class CentralOracle(Oracle):
         if isinstance(model, TorchModel):
             model.set_params(training=replace(model.training, threads=self.threads))
         data = items.data
-        task = Task(self.name, model, self._joined(data.views), data.y, items.inside, items.outside)
+        task = Task(
+            self.name, model, self._joined(data.views), data.y, items.inside, items.outside, classes=self.classes_
+        )
         self.model_ = fit_side_by_side([task], workers=1)[0].model
 
     def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
-        return checked_scores(self.model_, self._joined(views))
+        return answers(self.model_, self._joined(views), self.classes_)
 
     def _joined(self, views: list[NDArray[Any]]) -> NDArray[Any]:
         if self.grid is not None:

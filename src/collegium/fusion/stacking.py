@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.agents.independent import checked_scores
 from collegium.agents.scores import Scores
 from collegium.agents.sklearn_model import SklearnModel
-from collegium.fusion.base import Coordination, Doubles, ScoreMethod
+from collegium.fusion.base import Coordination, Doubles, ScoreMethod, answers
 
 
 class Stacking(ScoreMethod):
     """A classifier fitted on the validation statistics decides [wolpert1992].
 
     `estimator` is any scikit-learn classifier with `decision_function` or `predict_proba`; a support vector machine on
-    standardised statistics unless told.
+    standardised statistics unless told. Of C classes its features are all K·C entries.
     """
 
     name = "Stacking"
@@ -30,11 +29,12 @@ class Stacking(ScoreMethod):
 
     def _learn(self, scores: Scores) -> int:
         c, y = self.statistics_for_fitting(scores)
-        self.model_ = SklearnModel(_support_vectors() if self.estimator is None else self.estimator).fit(c, y)
-        return c.size
+        self.model_ = SklearnModel(_support_vectors() if self.estimator is None else self.estimator)
+        self.model_.fit(c.reshape(len(c), -1), y)
+        return len(c) * scores.size
 
     def _fuse(self, c: Doubles) -> Doubles:
-        return checked_scores(self.model_, c)
+        return answers(self.model_, c.reshape(len(c), -1), self.classes_)
 
 
 def _support_vectors() -> Any:

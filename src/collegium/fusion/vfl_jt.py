@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from collegium._util.margins import centred
 from collegium._util.progress import progress
 from collegium.agents._seeding import descend, seed_sequence, seeded
 from collegium.agents.base import View
-from collegium.agents.independent import checked_scores, recipes
+from collegium.agents.independent import recipes
 from collegium.agents.optimisation import Training, batches, check_training, stop_early, threads
 from collegium.agents.scores import Scores
 from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
 from collegium.errors import ModelError
 from collegium.fusion.base import (
-    NUMBER_BITS,
     Aligned,
     Coordination,
     Decision,
     Method,
     aligned,
+    answers,
     at_a_centre,
     complete_views,
+    statistic_bits,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ class VFLJT(Method):
     the branches send scores, the server sends back the derivatives of the loss by these scores, and each branch
     goes on from there alone: views and weights stay where they are. With N_tr training items, N_val validation items
     and E epochs that is K·E·(2 N_tr + N_val) messages in training, and K for every item decided about.
+
+    Of C classes u, b and s_k have C entries, branches have C outputs, the loss is the cross-entropy of softmax u, and a
+    message has C - 1 numbers, because the entries of a score sum to zero.
 
     `model` is one recipe for all branches or one per agent, PyTorch models only. `training` says how: optimiser, rate,
     batches, epochs, early stopping; that of the first model unless told. The paper does not say where the head begins:
@@ -69,6 +74,7 @@ class VFLJT(Method):
         self._forget()
         torch = load_torch()
         items = aligned(scores, train, self.name)
+        self.classes_ = scores.classes
         root = seed_sequence(self.random_state, "random_state")
         models = self._models(items, root)
         settings = check_training(models[0].training if self.training is None else self.training)
@@ -102,10 +108,11 @@ class VFLJT(Method):
         from collegium.fusion._in_threads import in_threads
 
         data, inside, outside = items
+        C = self.classes_
         branches = [
-            Branch(model, data.views[k][inside], data.views[k][outside], settings) for k, model in enumerate(models)
+            Branch(model, data.views[k][inside], data.views[k][outside], settings, C) for k, model in enumerate(models)
         ]
-        server, border = Server(data.y[inside], data.y[outside], len(branches), settings), Border()
+        server, border = Server(data.y[inside], data.y[outside], len(branches), settings, C), Border()
         networks = [branch.network for branch in branches]
         torch.manual_seed(seed)
         with in_threads(self.workers, networks) as run:
@@ -126,9 +133,10 @@ class VFLJT(Method):
             self.history_ = stop_early([*networks, server], epoch, check, settings, told)
         for branch, view in zip(branches, data.views, strict=True):
             branch.model.module_, branch.model.input_shape_ = branch.network, view.shape[1:]
-            branch.model.classes_ = np.array([-1, 1])
-        self.models_, self.training_transmissions_ = models, border.crossed
-        self.weights_, self.bias_ = server.w.detach().double().numpy(), float(server.b.detach())
+            branch.model.classes_ = np.array([-1, 1]) if C == 2 else np.arange(C)
+        self.models_, self.training_transmissions_ = models, border.crossed // (C - 1)
+        bias = server.b.detach().double().numpy()
+        self.weights_, self.bias_ = server.w.detach().double().numpy(), float(bias) if C == 2 else bias
 
     @property
     def epochs_(self) -> int:
@@ -139,13 +147,17 @@ class VFLJT(Method):
         """Every branch sends its score to the server, which decides."""
         import torch
 
-        from collegium.fusion._border import Border
+        from collegium.fusion._border import Border, complete
 
         self._fitted()
-        K = len(self.models_)
+        K, C = len(self.models_), self.classes_
         views = complete_views(X, K, self.name)
-        said = [checked_scores(*pair) for pair in zip(self.models_, views, strict=True)]
+        said = [answers(model, view, C) for model, view in zip(self.models_, views, strict=True)]
         border = Border()
-        s = border.cross(torch.from_numpy(np.column_stack(said))).numpy()
-        messages = border.crossed // max(len(s), 1)
-        return at_a_centre(s @ self.weights_ + self.bias_, messages, messages * NUMBER_BITS)
+        s = torch.from_numpy(np.stack(said, axis=1))
+        if C == 2:
+            u = border.cross(s).numpy() @ self.weights_ + self.bias_
+        else:
+            u = centred(np.tensordot(complete(border.cross(s[..., :-1])).numpy(), self.weights_, (1, 0)) + self.bias_)
+        messages = border.crossed // (C - 1) // max(len(s), 1)
+        return at_a_centre(u, messages, messages * statistic_bits(C))

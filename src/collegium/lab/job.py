@@ -105,7 +105,7 @@ def load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
 @lru_cache(1)
 def _load(dataset: str, root: str | None) -> tuple[Dataset, Dataset]:
     if dataset == "digits":
-        return data.digits()
+        return data.digits((3, 8))
     train, test = getattr(data, dataset)(root=root)
     return train, test
 

@@ -1,10 +1,10 @@
 """Every guarantee of the paper as a function: numbers in, a `Bound` out; violated assumptions are named."""
 
-from collegium.theory import rademacher
+from collegium.theory import margins, rademacher
 from collegium.theory.bound import Bound
-from collegium.theory.centering import CenteringEffect, centering_effect
+from collegium.theory.centering import CenteringEffect, PairwiseCentering, centering_effect, pairwise_centering
 from collegium.theory.certificate import Certificate, certify
-from collegium.theory.finite_precision import finite_precision
+from collegium.theory.finite_precision import coarseness, finite_precision
 from collegium.theory.finite_round import finite_round, rounds_needed
 from collegium.theory.losses import Exponential, Hinge, Logistic, Loss
 from collegium.theory.margin_training import against_central, delta_max, edge, edge_raw, margin_training, root
@@ -21,9 +21,11 @@ __all__ = [
     "Hinge",
     "Logistic",
     "Loss",
+    "PairwiseCentering",
     "against_central",
     "centering_effect",
     "certify",
+    "coarseness",
     "delta_max",
     "edge",
     "edge_raw",
@@ -31,7 +33,9 @@ __all__ = [
     "finite_round",
     "margin_loss",
     "margin_training",
+    "margins",
     "pac",
+    "pairwise_centering",
     "rademacher",
     "root",
     "rounds_needed",

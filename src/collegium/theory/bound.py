@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._util.arguments import whole_number
 from collegium.errors import AssumptionError, PolicyError
 from collegium.policy import Policy
 
@@ -19,12 +20,20 @@ CONNECTED = "A is primitive: strongly connected, with a self-loop somewhere (Ass
 MARGIN = "the centred aggregate attains the margin: μ⁺ > δ and μ⁻ < -δ (the event C_δ)"
 MARGIN_RAW = "the raw aggregate attains the margin: μ⁺ > δ and μ⁻ < -δ (the event C_δ^raw)"
 TENSORISED = "views tensorise entropy approximately given the class, with factor τ (Assumption 5; 1 if independent)"
+RIVALS = (
+    "statistics of classes y and j stand for the score f: β, δ and ρ are of their difference, for every pair (y, j)"
+)
 ROUNDING = "messages are rounded to one of the two nearest levels, unbiased, with draws of their own"
 
 
-def resting_on(raw: bool, *more: str) -> tuple[str, ...]:
+def resting_on(raw: bool, classes: int = 2, *more: str) -> tuple[str, ...]:
     """What the guarantees about deciding have in common."""
-    return (BOUNDED, CONNECTED, TENSORISED, MARGIN_RAW if raw else MARGIN, *more)
+    return (BOUNDED, CONNECTED, TENSORISED, MARGIN_RAW if raw else MARGIN, *of_classes(classes), *more)
+
+
+def of_classes(classes: int) -> tuple[str, ...]:
+    """What several classes add to the assumptions."""
+    return (RIVALS,) if classes > 2 else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +106,11 @@ def dependence(tau: ArrayLike) -> Doubles:
             f"the dependence factor τ is at least 1, its value for independent views; got {x.min():g}"
         )
     return x
+
+
+def several(classes: int) -> int:
+    """A number of classes, C."""
+    return whole_number(classes, "classes", AssumptionError, at_least=2)
 
 
 def probability(epsilon: ArrayLike, name: str = "ε") -> Doubles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from collegium.errors import AssumptionError
@@ -49,6 +50,64 @@ def centering_effect(policy: Policy, plus: ArrayLike, minus: ArrayLike, center: 
     )
     D, middle = (up - down) / 2, (up + down) / 2
     return CenteringEffect(D, middle, own, D - abs(middle), D - abs(own - middle))
+
+
+class PairwiseCentering(NamedTuple):
+    """The aggregate's pairwise margins before and after centering; symmetric arrays (C, C) over pairs of classes."""
+
+    half_difference: Doubles
+    """D: half the distance between the means of f_a - f_b given class a and given class b. No center changes it."""
+    midpoint: Doubles
+    """μ_mid of each pair: the point between them, and the best center of f_a - f_b there is; [b, a] is minus [a, b]."""
+    center: Doubles
+    """The network's own center of f_a - f_b."""
+
+    @property
+    def raw_margin(self) -> float:
+        """The smallest D - |μ_mid| over the pairs."""
+        return _smallest(self.half_difference - np.abs(self.midpoint))
+
+    @property
+    def centred_margin(self) -> float:
+        """The smallest D - |center - μ_mid| over the pairs."""
+        return _smallest(self.half_difference - np.abs(self.center - self.midpoint))
+
+    @property
+    def improves(self) -> bool:
+        """Whether centering enlarges the smallest margin."""
+        return self.centred_margin > self.raw_margin
+
+
+def pairwise_centering(policy: Policy, means: ArrayLike, center: ArrayLike) -> PairwiseCentering:
+    """`centering_effect` for C classes: the same for the difference between the entries of every pair of classes.
+
+    means: every agent's mean raw score given each class, shape (C, K, C), the given class first, the entry last.
+    center: what each agent subtracts, shape (K, C). The mean of training scores of all classes need not lie near the
+    midpoint of a pair: of more than two classes the others have their say in it.
+
+    >>> from collegium import policy, topology
+    >>> means = np.eye(3)[:, None] + np.array([0.4, 0.0, 0.0]) + np.zeros((3, 2, 1))  # two agents fond of class 0
+    >>> effect = pairwise_centering(policy.uniform(topology.complete(2)), means, means.mean(axis=0))
+    >>> round(effect.raw_margin, 6), round(effect.centred_margin, 6)
+    (0.6, 1.0)
+    """
+    p = primitive(policy)
+    mu, own = numbers(means, "means"), numbers(center, "center")
+    C = mu.shape[0] if mu.ndim else 0
+    if C < 2 or mu.shape != (C, p.size, C) or own.shape != (p.size, C):
+        raise AssumptionError(
+            f"means must have shape (C, {p.size}, C) and center ({p.size}, C), for {p.size} agents and C classes; got "
+            f"{mu.shape} and {own.shape}"
+        )
+    f = np.einsum("ykc,k->yc", mu, p.perron)
+    m = p.perron @ own
+    difference = f[:, :, None] - f[:, None, :]  # [y, a, b]: the mean of f_a - f_b given y
+    at_a, at_b = np.einsum("aab->ab", difference), np.einsum("bab->ab", difference)
+    return PairwiseCentering((at_a - at_b) / 2, (at_a + at_b) / 2, m[:, None] - m)
+
+
+def _smallest(pairs: Doubles) -> float:
+    return float(pairs[~np.eye(len(pairs), dtype=bool)].min())
 
 
 def _of_agents(value: ArrayLike, policy: Policy, name: str) -> Doubles:

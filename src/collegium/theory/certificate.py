@@ -8,17 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from collegium._util.labels import to_signs
-from collegium._util.measures import Interval, mean_interval
-from collegium._util.scores import check_scores
+from collegium._util.measures import Interval
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
-from collegium.theory.bound import Doubles, dependence, numbers, positive, primitive, probability, resting_on
-from collegium.theory.finite_precision import check_bits, finite_precision
-from collegium.theory.finite_round import finite_round
-from collegium.theory.mixing import powers, transient
+from collegium.theory.bound import (
+    ROUNDING,
+    Doubles,
+    dependence,
+    numbers,
+    positive,
+    primitive,
+    probability,
+    resting_on,
+)
+from collegium.theory.finite_precision import check_bits, rounding, rounding_errors
+from collegium.theory.finite_round import exponential, finite_round, residual
+from collegium.theory.margins import Margins, Places, aggregate, labelled, leads_of, of_aggregate, score_range
+from collegium.theory.mixing import powers, squares, transient
 from collegium.theory.sufficient import sufficient
 
 
@@ -26,21 +34,21 @@ from collegium.theory.sufficient import sufficient
 class Certificate:
     """What is estimated, what follows from it, and what was measured.
 
-    where T is the number of rounds and K of agents.
+    where T is the number of rounds, K of agents and C of classes.
     """
 
-    items: tuple[int, int]
-    """How many held-out items there were of class +1 and of class -1."""
+    items: tuple[int, ...]
+    """How many held-out items there were of each class; of two, of +1 and of -1."""
     confidence: float
     beta: float
-    """Half the range of the scores."""
+    """Half the range of the scores; of several classes, of differences between two entries."""
     beta_is_given: bool
     """Whether β was known beforehand; otherwise it is the largest seen, which a new item may exceed."""
-    plus: Interval
-    """The aggregate's mean on class +1 items, with its interval."""
-    minus: Interval
+    margins: Margins
+    """How far the aggregate of the true class leads each rival on average, with intervals."""
     delta: float
-    """The margin that holds with this confidence, for both classes at once; not positive: nothing can be certified."""
+    """The margin that holds with this confidence, for all classes and rivals at once; not positive: nothing can be
+    certified."""
     tau: float
     correlations: Doubles = field(repr=False)
     """Of the agents' scores given the class, shape (K, K)."""
@@ -58,6 +66,22 @@ class Certificate:
     exact: bool
     """Whether the margin rests on Hoeffding's inequality; otherwise on Student's, which is right for many items."""
     assumptions: tuple[str, ...] = field(repr=False)
+
+    @property
+    def plus(self) -> Interval:
+        """The aggregate's mean on class +1 items, with its interval; of two classes only."""
+        return self._mean(0)
+
+    @property
+    def minus(self) -> Interval:
+        """The aggregate's mean on class -1 items, with its interval; of two classes only."""
+        return self._mean(1)
+
+    def _mean(self, place: int) -> Interval:
+        if len(self.items) > 2:
+            raise AssumptionError(f"+1 and -1 are two classes, and here are {len(self.items)}: see `margins`")
+        mean, half = (float(x[place, 1 - place]) for x in (self.margins.means, self.margins.halves))
+        return Interval(-mean if place else mean, half)
 
     @property
     def vacuous(self) -> bool:
@@ -85,8 +109,7 @@ class Certificate:
             "confidence": self.confidence,
             "beta": self.beta,
             "beta_is_given": self.beta_is_given,
-            "mean_plus": list(self.plus),
-            "mean_minus": list(self.minus),
+            **self._means(),
             "delta": self.delta,
             "tau": self.tau,
             "bits": self.bits,
@@ -99,6 +122,11 @@ class Certificate:
             "vacuous": self.vacuous,
             "assumptions": list(self.assumptions),
         }
+
+    def _means(self) -> dict[str, Any]:
+        if len(self.items) == 2:
+            return {"mean_plus": list(self.plus), "mean_minus": list(self.minus)}
+        return {"margins": _listed(self.margins.means), "margin_halves": _listed(self.margins.halves)}
 
     def to_json(self) -> str:
         """The same as text."""
@@ -124,16 +152,20 @@ def certify(
 ) -> Certificate:
     """The guarantee that held-out scores support, beside the error they show.
 
-    scores: local statistics (n, K) of items that no agent was trained on: centred scores, or raw ones with `raw=True`.
-    y: their labels. beta: half the range of every agent's scores, if it is known, as it is for bounded ones.
+    scores: local statistics of items that no agent was trained on: (n, K) of two classes, (n, K, C) of several; centred
+    ones, or raw ones with `raw=True`. y: their labels. classes: what these are called, in the order of the entries;
+    (positive, negative) of two. beta: half the range of every agent's scores (of several classes: of the difference
+    between two entries), if it is known, as it is for bounded ones.
     tau: the dependence of views given the class; 1 if they are independent, which the correlations should confirm.
     bits: of stochastically rounded messages, if they are; then `errors` must be given. errors: measured ones, shape
     (rounds+1, K), if the scores did not simply go through the policy. coarseness: the least β to be used, for a
-    quantiser whose range is wider than the scores'.
+    quantiser whose range is wider than the scores' (`theory.coarseness`).
 
-    The class means of the aggregate have Student's intervals, or with `exact` Hoeffding's, which are wider and hold for
-    any number of items and any law within β. δ is the smaller distance from 0 of their inner ends, so that both classes
-    have this margin with the confidence asked for. Then `finite_round` (or `finite_precision`) and `sufficient` follow.
+    The leads of the aggregate have Student's intervals, or with `exact` Hoeffding's, which are wider and hold for any
+    number of items and any law within β. What they are at least are margins that hold for all classes and rivals at
+    once with the confidence asked for, and δ is the smallest. Then `finite_round` (or `finite_precision`) and
+    `sufficient` follow, each rival with its own margin: the bound is for the class whose rivals add up to most, and
+    holds whatever the shares of the classes.
 
     >>> from collegium import policy, topology
     >>> rng = np.random.default_rng(0)
@@ -144,65 +176,63 @@ def certify(
     True
     """
     p = primitive(policy)
-    c = check_scores(scores, p.size)
-    signs = to_signs(y, len(c), classes)
+    c, places = labelled(scores, y, p.size, classes)
+    C = max(c.shape[2], 2)
     level = _one(probability(confidence, "the confidence"), "the confidence")
-    counts = int((signs > 0).sum()), int((signs < 0).sum())
-    if min(counts) < 2:
-        raise AssumptionError(
-            f"class means need at least two items of each class; there are {counts[0]} and {counts[1]}"
-        )
-    seen = _range(c, raw)
+    seen = score_range(c, raw) if len(c) else 1.0
     if not 1e-100 < seen < 1e100:
         raise AssumptionError(f"scores of size {seen:.2g} are too small or too large to compute with: rescale them")
     known = seen if beta is None else _one(positive(beta, "β"), "β")
     if seen > known * (1 + 1e-9):
         raise AssumptionError(f"scores leave the range: β = {known:g}, but the scores need β = {seen:g}")
     b, dep = max(known, coarseness), _one(dependence(tau), "τ")
-    aggregate = c @ p.perron
-    plus, minus = (_interval(aggregate[signs == sign], level, b if exact else None) for sign in (1, -1))
-    delta = min(plus.mean - plus.half, -minus.mean - minus.half)
+    together = aggregate(c, p)
+    leads = of_aggregate(together, places, level, b if exact else None)
     weights = powers(p, rounds)
     transient(p, weights[:1], sigma)  # σ and bits are checked whether there is a margin or not
     if bits is not None:
         _one(check_bits(bits), "bits")
-    measured = _measured(c, signs, weights, bits, errors)
-    bound, limit, rests = np.full(measured.shape, np.nan), 1.0 if bits is None else float("nan"), resting_on(raw)
-    if delta > 0 and bits is None:
-        found = finite_round(p, delta, b, rounds, dep, sigma, raw=raw)
-        bound, rests, limit = found.value, found.assumptions, float(sufficient(p, delta, b, dep, raw=raw).value)
-    elif delta > 0:
-        found = finite_precision(p, delta, b, rounds, bits, dep, sigma, raw=raw)  # type: ignore[arg-type]
-        bound, rests = found.value, found.assumptions
-    within = c - np.where(signs > 0, 1, 0)[:, None] * c[signs > 0].mean(axis=0)
-    within -= np.where(signs < 0, 1, 0)[:, None] * c[signs < 0].mean(axis=0)
+    measured = _measured(c, places, weights, bits, errors)
+    bound, limit, rests = np.full(measured.shape, np.nan), 1.0 if bits is None else float("nan"), resting_on(raw, C)
+    if leads.delta > 0 and bits is None:
+        found = finite_round(p, leads.rivals, b, rounds, dep, sigma, raw=raw)
+        bound = _overtaken(found.value)
+        limit = float(_overtaken(sufficient(p, leads.rivals, b, dep, raw=raw).value))
+    elif leads.delta > 0:
+        d, beta_, width = (np.asarray(x, np.float64)[..., None, None] for x in (leads.rivals, b, bits))
+        V = rounding(weights, beta_, width, raw, C, rounding_errors(C)[..., None, None])
+        r = residual(p, weights, d, beta_, sigma, raw)
+        bound = _overtaken(exponential(r / beta_, dep * squares(weights) + V / beta_**2))
+        rests = resting_on(raw, C, ROUNDING)
+    within = c.copy()
+    for place in range(C):
+        within[places == place] -= c[places == place].mean(axis=0)
+    flat = within.transpose(0, 2, 1).reshape(-1, p.size)
     return Certificate(
-        items=counts, confidence=level, beta=b, beta_is_given=beta is not None, exact=exact, plus=plus, minus=minus,
-        delta=delta, tau=dep, correlations=_correlations(within), inflation=_inflation(within, p.perron), bound=bound,
-        errors=measured, limit=limit, measured_limit=float((aggregate * signs <= 0).mean()), bits=bits,
+        items=leads.items, confidence=level, beta=b, beta_is_given=beta is not None, exact=exact, margins=leads,
+        delta=leads.delta, tau=dep, correlations=_correlations(flat), inflation=_inflation(flat, p.perron), bound=bound,
+        errors=measured, limit=limit, measured_limit=_wrong(together[:, None], places).item(), bits=bits,
         assumptions=rests,
     )  # fmt: skip
 
 
-def _range(c: Doubles, raw: bool) -> float:
-    """The smallest β that the scores allow: |f| ≤ β for raw ones; for centred ones a range of 2β, and |c| ≤ 2β."""
-    largest = float(np.abs(c).max())
-    return (largest if raw else max(float(np.ptp(c, axis=0).max()) / 2, largest / 2)) or 1.0
+def _overtaken(pairs: Doubles) -> Doubles:
+    """The union over the rivals of each class, for the worst class: from values (C, C-1, …) of single rivals."""
+    return np.asarray(pairs.sum(axis=1).max(axis=0))
 
 
-def _interval(x: Doubles, level: float, beta: float | None) -> Interval:
-    """Student's interval of the mean; Hoeffding's for a mean of values within a range of 2β, if β is given."""
-    if beta is None:
-        return mean_interval(x, level)
-    return Interval(float(x.mean()), 2 * beta * float(np.sqrt(np.log(2 / (1 - level)) / (2 * len(x)))))
+def _wrong(x: Doubles, places: Places) -> Doubles:
+    """The error rate of statistics (n, K, d), shape (K,); a tie is wrong."""
+    return np.asarray((~(leads_of(x, places) > 0).all(axis=-1)).mean(axis=0))
 
 
-def _measured(c: Doubles, signs: NDArray[np.int8], weights: Doubles, bits: Any, errors: Any) -> Doubles:
+def _measured(c: Doubles, places: Places, weights: Doubles, bits: Any, errors: Any) -> Doubles:
     """Error rates (rounds+1, K): those given, or those of the scores going through the policy."""
     if errors is None:
         if bits is not None:
             raise AssumptionError("with bits the errors depend on rounding: measure them in a run, and give errors=")
-        return np.array([(~((c @ power) * signs[:, None] > 0)).mean(axis=0) for power in weights])
+        entries = np.ascontiguousarray(c.transpose(2, 0, 1))
+        return np.array([_wrong((entries @ power).transpose(1, 2, 0), places) for power in weights])
     measured = numbers(errors, "errors")
     if measured.shape != weights.shape[:2]:
         raise AssumptionError(f"errors must have shape {weights.shape[:2]}, rounds by agents; got {measured.shape}")

@@ -1,4 +1,4 @@
-"""The guarantee where messages have b bits."""
+"""The guarantee where messages have b bits a number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from numpy.typing import ArrayLike
 
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
-from collegium.theory.bound import ROUNDING, Bound, Doubles, numbers, primitive, resting_on, together, upper
+from collegium.theory.bound import (
+    ROUNDING,
+    Bound,
+    Doubles,
+    numbers,
+    positive,
+    primitive,
+    resting_on,
+    several,
+    together,
+    upper,
+)
 from collegium.theory.finite_round import exponential, residual, shaped
 from collegium.theory.mixing import powers, squares
 
@@ -22,38 +33,74 @@ def finite_precision(
     sigma: float | None = None,
     *,
     raw: bool = False,
+    classes: int = 2,
 ) -> Bound:
     r"""An upper bound on every agent's error after 0, …, `rounds` rounds of b-bit messages [hu2026, Thm 3].
 
     $$ P(\mathcal M^{(b)}_{k,t}) \le
-       \exp\Bigl\{-\frac{r_t^2}{2 [\tau \beta^2 \sum_\ell [A^t]_{\ell k}^2 + V^q_{k,t}]}\Bigr\}, \qquad
-       V^q_{k,t} = \frac{4 \beta^2}{(2^b - 1)^2} \sum_{r=1}^{t} \sum_j [A^r]_{jk}^2 $$
+       (C - 1) \exp\Bigl\{-\frac{r_t^2}{2 [\tau \beta^2 \sum_\ell [A^t]_{\ell k}^2 + V^q_{k,t}]}\Bigr\}, \qquad
+       V^q_{k,t} = (C + 2) \Bigl(\frac{C - 1}{C}\Bigr)^2 \frac{4 \beta^2}{(2^b - 1)^2}
+       \sum_{r=1}^{t} \sum_j [A^r]_{jk}^2 $$
 
-    where messages are rounded stochastically to 2^b levels over [-2β, 2β], the range of centred scores. Raw scores lie
-    in [-β, β]: the step is half, V^q a quarter. More rounds mix better and round more often, so that the bound need
-    not fall with t. It tends to `finite_round` as b grows. For arrays of δ, β, τ and bits their axes come first.
+    where messages are rounded stochastically to 2^b levels. Entries of centred scores lie in ±2β(C - 1)/C, which is ±β
+    for the entries ±f/2 of two classes, whose one number f lies in ±2β: then C + 2 and the square make 1, the paper's
+    V^q. C - 1 entries travel, each with a rounding error of its own, and the last is minus their sum. So the difference
+    between two that travel has two errors, but between one and the last 2² + (C - 2) of them: the worst is a true class
+    that does not travel, and it is the one counted here. For raw scores the step is half, V^q a quarter.
+
+    More rounds mix better and round more often, so that the bound need not fall with t. It tends to `finite_round` as b
+    grows. For arrays of δ, β, τ and bits their axes come first. Of several `classes`, see `sufficient` for δ and β.
 
     parts: `r`; `V`, the accumulated rounding; `B_round` and `B_total`, bits sent in a round and after t rounds.
     """
-    p = primitive(policy)
+    p, C = primitive(policy), several(classes)
     d, b, dep, width = together(**dict(zip("δβτ", shaped(delta, beta, tau), strict=True)), bits=check_bits(bits))
     d, b, dep, width = (x[..., None, None] for x in (d, b, dep, width))
     weights = powers(p, rounds)
     r = residual(p, weights, d, b, sigma, raw)
-    V = rounding(weights, b, width, raw)
-    value = exponential(r / b, dep * squares(weights) + V / b**2)
-    per_round = width[..., 0, 0] * p.links
+    V = rounding(weights, b, width, raw, C, np.asarray(C + 2.0))
+    value = (C - 1) * exponential(r / b, dep * squares(weights) + V / b**2)
+    per_round = (C - 1) * width[..., 0, 0] * p.links
     total = np.arange(len(weights)) * per_round[..., None]
-    return upper(value, resting_on(raw, ROUNDING), r=r, V=V, B_round=per_round, B_total=total)
+    return upper(value, resting_on(raw, C, ROUNDING), r=r, V=V, B_round=per_round, B_total=total)
 
 
-def rounding(weights: Doubles, beta: Doubles, bits: Doubles, raw: bool) -> Doubles:
-    """V^q for powers 0, …, t of A: shape (…, t+1, K)."""
-    step = (2 if raw else 4) * beta / (2.0**bits - 1)
+def rounding(weights: Doubles, beta: Doubles, bits: Doubles, raw: bool, C: int, errors: Doubles) -> Doubles:
+    """V^q for powers 0, …, t of A, shape (…, t+1, K): the rounding of a difference with so many squared errors."""
+    step = (2 if raw else 4) * beta * ((C - 1) / C) / (2.0**bits - 1)
     heard = squares(weights)
     heard[0] = 0.0  # nothing is sent before the first round
-    V: Doubles = step**2 / 4 * np.cumsum(heard, axis=0)
+    V: Doubles = errors * step**2 / 4 * np.cumsum(heard, axis=0)
     return V
+
+
+def rounding_errors(C: int) -> Doubles:
+    """How many rounding errors, squared, the difference between a class and each rival has: shape (C, C-1).
+
+    The rivals of class y are y+1, y+2, …, counted round; the last class does not travel.
+
+    >>> rounding_errors(3)
+    array([[2., 5.],
+           [5., 2.],
+           [5., 5.]])
+    """
+    y = np.arange(C)[:, None]
+    last = (y == C - 1) | ((y + np.arange(1, C)) % C == C - 1)
+    return np.where(last, C + 2.0, 2.0)
+
+
+def coarseness(bound: ArrayLike, *, raw: bool = False, classes: int = 2) -> Doubles:
+    """The β whose scores a quantiser of range ±bound is made for: what `certify` wants to know of it.
+
+    Two classes send one number, which lies in ±2β centred and in ±β raw; of several, every entry lies in (C - 1)/C of
+    that range.
+
+    >>> float(coarseness(4.0)), float(coarseness(4.0, classes=3, raw=True))
+    (2.0, 6.0)
+    """
+    C = several(classes)
+    share = 1.0 if C == 2 else (C - 1) / C
+    return np.asarray(positive(bound, "the bound of a quantiser") / ((1 if raw else 2) * share))
 
 
 def check_bits(bits: ArrayLike) -> Doubles:

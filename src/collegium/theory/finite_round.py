@@ -7,7 +7,18 @@ from numpy.typing import ArrayLike
 
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
-from collegium.theory.bound import Bound, Doubles, dependence, margin, positive, primitive, resting_on, together, upper
+from collegium.theory.bound import (
+    Bound,
+    Doubles,
+    dependence,
+    margin,
+    positive,
+    primitive,
+    resting_on,
+    several,
+    together,
+    upper,
+)
 from collegium.theory.mixing import powers, squares, transient
 
 
@@ -20,16 +31,18 @@ def finite_round(
     sigma: float | None = None,
     *,
     raw: bool = False,
+    classes: int = 2,
 ) -> Bound:
     r"""An upper bound on every agent's error after 0, …, `rounds` rounds, shape (rounds+1, K) [hu2026, Thm 2].
 
-    $$ P(\mathcal M_{k,t}) \le \exp\Bigl\{-\frac{r_t^2}{2 \tau \beta^2 \sum_\ell [A^t]_{\ell k}^2}\Bigr\},
+    $$ P(\mathcal M_{k,t}) \le (C - 1) \exp\Bigl\{-\frac{r_t^2}{2 \tau \beta^2 \sum_\ell [A^t]_{\ell k}^2}\Bigr\},
        \qquad r_t = \delta - 2 \beta K C(A, \sigma) \sigma^t $$
 
     where r_t is what incomplete mixing leaves of the margin. Where it is not positive the theorem says nothing: NaN.
     Without σ, $\sum_\ell |[A^t]_{\ell k} - \pi_\ell|$ itself takes the place of $K C(A, \sigma) \sigma^t$, agent by
     agent: the paper's proof passes through it, and for $A = \pi 1^T$ it is 0 after one round. Raw scores lose only half
-    as much margin. For arrays of δ, β and τ, their axes come first. It need not fall with t.
+    as much margin. For arrays of δ, β and τ, their axes come first. It need not fall with t. C is the number of
+    `classes`; of several, δ and β are of differences between two entries, see `sufficient`.
 
     It tends to `sufficient` as t grows. parts: `r`, the residual margin, of the shape of the value.
     """
@@ -37,7 +50,8 @@ def finite_round(
     d, b, dep = (x[..., None, None] for x in shaped(delta, beta, tau))
     weights = powers(p, rounds)
     r = residual(p, weights, d, b, sigma, raw)
-    return upper(exponential(r / b, dep * squares(weights)), resting_on(raw), r=r)
+    C = several(classes)
+    return upper((C - 1) * exponential(r / b, dep * squares(weights)), resting_on(raw, C), r=r)
 
 
 def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None = None, *, raw: bool = False) -> int:

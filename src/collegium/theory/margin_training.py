@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from collegium._util.arguments import real_number
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
 from collegium.theory.bound import (
@@ -18,8 +19,10 @@ from collegium.theory.bound import (
     lower,
     margin,
     numbers,
+    of_classes,
     positive,
     primitive,
+    several,
     together,
 )
 from collegium.theory.losses import Logistic, Loss
@@ -40,15 +43,25 @@ def margin_training(
     loss: Loss = Logistic(),
     *,
     raw: bool = False,
+    classes: int = 2,
+    offset: float = 0.0,
 ) -> Bound:
     r"""A lower bound on the probability that training attains the margin δ [hu2026, Prop. 2].
 
-    $$ P_{c,\delta} \ge 1 - 2 \exp\Bigl\{-\frac{8 N_{max}}{\alpha^2 \beta^2}
-       \bigl(\mathcal E_\Phi(R^o + \varepsilon_{opt}, \delta) - \rho\bigr)^2\Bigr\} $$
+    $$ P_{c,\delta} \ge 1 - \binom{C}{2} 2 \exp\Bigl\{-\frac{8 N_{max}}{\alpha^2 \beta^2}
+       \bigl(\mathcal E_\Phi(R^o + \varepsilon_{opt}, \delta + \xi) - \rho\bigr)^2\Bigr\} $$
 
     where N_max is the largest of the agents' sample sizes, α = Σ π_k N_max / N_k, ρ = Σ π_k ρ_k the network's
     Rademacher complexity and R° = Σ π_k R°_k its target risk. `samples`, `rho`, `risk` and `eps_opt` are one number for
     all agents or K; δ and β may be arrays. For raw scores it is 1 - exp{…} with $\mathcal E^{raw}$.
+
+    C is the number of `classes`; the paper has two. Of several, each of the C(C - 1)/2 pairs is a problem of two
+    classes: the difference f_y - f_j as score, the items of y and j as samples, and the bound is for all pairs at once.
+    `samples`, `rho`, `risk` and `eps_opt` are then those of the worst pair; an agent's ε_opt is how far its training
+    loss of that pair, Φ(f_y - f_j) averaged over the pair's items, is above the smallest in its class. The pair's
+    margin loses ξ, the `offset`: a center is the mean over the items of all classes, and the aggregate's lies at most
+    that far from the mean over the pair's own items. It is seen in the training scores (`margins.centering_offset`); of
+    two classes it is 0, and raw scores have none. The bound is on attaining δ or having a larger offset than this.
 
     Raises `AssumptionError` where R° + ε_opt ≥ Φ(0), δ ≥ δ_max or ρ ≥ E: there the theorem says nothing.
 
@@ -64,11 +77,15 @@ def margin_training(
     complexity = float(p.perron @ _per_agent(_not_negative(rho, "ρ"), p, "rho"))
     r = float(p.perron @ _per_agent(_not_negative(risk, "the risk R°"), p, "risk"))
     r += float(p.perron @ _per_agent(_not_negative(eps_opt, "ε_opt"), p, "eps_opt"))
+    C = several(classes)
+    xi = real_number(offset, "the offset ξ", AssumptionError, at_least=0)
+    if raw and xi:
+        raise AssumptionError(f"raw scores have no centers, and no offset ξ; got {xi:g}")
     if loss.slope_at_zero >= 0 or not loss.differentiable_at_zero:
         raise AssumptionError(f"{loss} is not differentiable at 0 with a negative slope")
 
     def one(delta: float, bound: float) -> float:
-        return edge_raw(r, delta, bound, loss) if raw else edge(r, delta, loss)
+        return edge_raw(r, delta, bound, loss) if raw else edge(r, delta + xi, loss)
 
     E = np.vectorize(one, otypes=[np.float64])(d, b)
     if not (complexity < E).all():
@@ -76,10 +93,10 @@ def margin_training(
             f"the classes are too rich for so small an edge: ρ = {complexity:.4g} must be below E = {E.min():.4g}. "
             "More samples make ρ smaller."
         )
-    failure = (1 if raw else 2) * np.exp(-8 * N_max / (alpha**2 * b**2) * (E - complexity) ** 2)
+    failure = C * (C - 1) // 2 * (1 if raw else 2) * np.exp(-8 * N_max / (alpha**2 * b**2) * (E - complexity) ** 2)
     return lower(
         1 - failure,
-        (CONVEX, BOUNDED, CONNECTED, FEASIBLE, NEARLY_MINIMAL),
+        (CONVEX, BOUNDED, CONNECTED, FEASIBLE, NEARLY_MINIMAL, *of_classes(C)),
         E=E, alpha=alpha, N_max=N_max, rho=complexity, risk=r, failure=failure,
         delta_max=None if raw else delta_max(r, loss),
     )  # fmt: skip

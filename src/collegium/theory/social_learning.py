@@ -6,22 +6,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collegium.policy import Policy
-from collegium.theory.bound import Bound, primitive, resting_on, upper
+from collegium.theory.bound import Bound, primitive, resting_on, several, upper
 from collegium.theory.finite_round import exponential, shaped
 from collegium.theory.mixing import powers, squares
 
 
 def social_learning(
-    policy: Policy, delta: ArrayLike, beta: ArrayLike, rounds: int, tau: ArrayLike = 1.0, *, raw: bool = False
+    policy: Policy,
+    delta: ArrayLike,
+    beta: ArrayLike,
+    rounds: int,
+    tau: ArrayLike = 1.0,
+    *,
+    raw: bool = False,
+    classes: int = 2,
 ) -> Bound:
     r"""An upper bound on every agent's error after 0, …, `rounds` rounds of social learning [hu2026, Prop. 3].
 
     $$ P(\mathcal M^{SL}_{k,t}) \le
-       \exp\Bigl\{-\frac{(t\delta - \kappa)^2}{2 \tau \beta^2 \sum_\ell (\sum_{i=1}^t [A^i]_{\ell k})^2}\Bigr\},
+       (C - 1) \exp\Bigl\{-\frac{(t\delta - \kappa)^2}{2 \tau \beta^2 \sum_\ell (\sum_{i=1}^t [A^i]_{\ell k})^2}\Bigr\},
        \qquad \kappa = 2 \beta B_{mix} $$
 
     for t > κ/δ, and NaN before; shape (rounds+1, K), the axes of arrays of δ, β and τ first. κ is half as large for raw
-    scores. The same observation is used in every round, so nothing is gained over `sufficient`, to which it tends.
+    scores. The same observation is used in every round, so nothing is gained over `sufficient`, to which it tends and
+    which says what δ and β are of several `classes`, C.
 
     parts: `kappa`, `b_mix`.
     """
@@ -34,4 +42,6 @@ def social_learning(
     t = np.arange(len(weights))[:, None]
     # Before the first round the spread is 0; there t·δ - κ is not positive either.
     spread = np.maximum(dep * squares(evidence), np.finfo(float).tiny)
-    return upper(exponential((t * d - kappa) / b, spread), resting_on(raw), kappa=kappa[..., 0, 0], b_mix=p.b_mix)
+    C = several(classes)
+    value = (C - 1) * exponential((t * d - kappa) / b, spread)
+    return upper(value, resting_on(raw, C), kappa=kappa[..., 0, 0], b_mix=p.b_mix)
