@@ -69,7 +69,9 @@ def read_record(path: Path) -> "Scores":
     for part, chosen in rows.items():
         if not chosen.any():
             raise InputFileError(f"{path} has no items of the part {part}: methods learn from train and val")
+    train, val, test = (table.values[chosen] for chosen in rows.values())
+    y_train, y_val, y_test = (y[chosen] for chosen in rows.values())
     return Scores(
-        *(table.values[chosen] for chosen in rows.values()), *(y[chosen] for chosen in rows.values()),
+        train, val, test, y_train, y_val, y_test,
         agent_names=table.agents, class_names=table.class_names, description=path.name,
     )  # fmt: skip
