@@ -98,6 +98,10 @@ def test_what_people_see(cli, long, tmp_path):
         rows = list(csv.DictReader(file))
     decisions = collaborate(X, RING).decisions()
     assert [row["agent 2"] for row in rows] == [CLASSES[c] for c in decisions[:, 2]]
+    cli("simulate", long, "ring:4", "--plot", tmp_path / "i.png", "--item", "item 7")
+    assert (tmp_path / "i.png").stat().st_size > 10_000
+    assert "no item 'item 99'" in cli("simulate", long, "ring:4", "--plot", "i.png", "--item", "item 99", code=2).err
+    assert "give --plot too" in cli("simulate", long, "ring:4", "--item", "item 7", code=2).err
     assert "owl" in cli("simulate", long, "ring:4").out  # 240 decisions fit into a table
     cli("simulate", long, "ring:4", "--out", tmp_path / "d.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "d.npy")[:, 1:5], decisions)

@@ -151,4 +151,5 @@ def _means(found: Certificate, names: Sequence[str]) -> str:
 
 
 def _percent(value: float) -> str:
-    return "–" if value != value else f"{100 * value:.2f}"
+    """A share; a union over rivals may promise more than everything, which is nothing."""
+    return "–" if value != value else f"{100 * min(value, 1.0):.2f}"

@@ -16,7 +16,7 @@ from collegium.cli import compiled
 from collegium.cli.complete import among
 from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
-from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_scores
+from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Scores, read_scores
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import RuleError
 
@@ -51,7 +51,12 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every decision (CSV, NPY or Parquet).")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw error against rounds; needs labels.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw error against rounds, which needs labels, or one --item.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="Draw this item's statistics, by its name or place.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run agents with these scores over a network, and see what they decide and what it costs."""
@@ -65,8 +70,11 @@ def simulate(
 
         plots.check_name(plot)
     table = read_scores(scores, labels, classes)
-    if plot is not None and (table.labels is None or not len(table.labels)):
-        raise RuleError("--plot draws errors and needs labels of at least one item: give --labels")
+    place = None if item is None else _place(item, table)
+    if plot is None and item is not None:
+        raise RuleError("--item says what to draw: give --plot too")
+    if plot is not None and place is None and (table.labels is None or not len(table.labels)):
+        raise RuleError("--plot draws errors and needs labels of at least one item: give --labels, or --item to draw")
     chosen_mailbox, chosen_links = registry.from_text(mailbox, "mailbox"), registry.from_text(links, "links")
     built, file = read_network_or_policy(network, policy)
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
@@ -81,7 +89,10 @@ def simulate(
         table.values, built, rounds, chosen, seed, items=items, mailbox=chosen_mailbox, links=chosen_links
     )
     errors = None if table.labels is None else run.errors(table.labels, table.classes or None)
-    if plot is not None and errors is not None:
+    if plot is not None and place is not None:
+        shown = table.class_names or ("+1", "-1")
+        plots.save(plots.statistic_figure(run, place, shown, f"item {item}: {chosen} on {network}"), plot)
+    elif plot is not None and errors is not None:
         plots.save(plots.error_figure(errors, {}, f"{chosen} on {network}"), plot)
     names = table.class_names or None
     if out is not None:
@@ -90,6 +101,13 @@ def simulate(
         typer.echo(json.dumps(_facts(run, errors, names), allow_nan=False))
     else:
         _print(run, errors, names, out, plot)
+
+
+def _place(item: str, table: Scores) -> int:
+    names = [str(name) for name in range(len(table.values))] if table.items is None else list(map(str, table.items))
+    if item not in names:
+        raise RuleError(f"there is no item {item!r}: they are {', '.join(names[:3])} …")
+    return names.index(item)
 
 
 def _decisions(run: Run, names: tuple[str, ...] | None) -> NDArray[Any]:
