@@ -55,6 +55,28 @@ def test_rules_stop_early_and_say_little():
 # What is found
 
 
+def test_three_classes_are_planned_like_two():
+    """Chosen on one half, measured on the other, each class in both; thresholds and bits as of two classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    x = rng.normal(size=(150, 5, 3)) + 0.8 * np.eye(3)[y][:, None]
+    x -= x.mean(axis=2, keepdims=True)
+    names = np.array(["a", "b", "c"])[y]
+    found = planner.plan(x, names, target_error=0.3, rounds=3, classes=("a", "b", "c"))
+    first, second = _halves(y, range(3), 0)
+    assert sorted([*first, *second]) == list(range(150))
+    assert np.bincount(y[first]).tolist() == [25, 25, 25]
+    best = found.recommended
+    run = collaborate(x[second], best.policy, best.rounds, best.rule, 0, items=second)
+    assert best.error.mean == pytest.approx(run.errors(y[second])[-1].mean())
+    assert best.bits.mean == pytest.approx(run.bits.mean())
+    assert best.chosen_error <= 0.3
+    cheaper = [one for one in found.front if one.chosen_bits < best.chosen_bits]
+    assert all(one.chosen_error > 0.3 for one in cheaper)
+    assert found.alone.mean == pytest.approx(wrong(x[second], y[second]).mean())
+    assert found.certificate.items == (25, 25, 25)
+
+
 def test_the_front_is_what_brute_force_finds():
     first, _ = _halves(Y, (1, -1), 0)
     measured = _measure(SCORES, Y, first, T=3, M=1, seed=0)
