@@ -42,6 +42,15 @@ def scores(n: int, K: int, seed: int = 0, bound: float = 0.5) -> np.ndarray:
     return values
 
 
+def of_classes(n: int, K: int, d: int, seed: int = 0, bound: float = 0.5) -> np.ndarray:
+    """Scores of d classes that sum to zero, with ties among them, within the bound."""
+    values = np.random.default_rng(seed).normal(size=(n, K, d))
+    values[3::7] = np.round(values[3::7])
+    values -= values.mean(axis=2, keepdims=True)
+    values[::7] = 0.0
+    return bound * values / np.abs(values).max(initial=1.0)
+
+
 @dataclass(frozen=True)
 class Stubborn(Rule):
     """Friedkin–Johnsen without memory: half of the old opinion, half of the neighbours'."""

@@ -3,6 +3,7 @@ import pytest
 
 from collegium import corruption
 from collegium.errors import ScoreError
+from helpers import of_classes
 
 X = np.random.default_rng(0).normal(size=(400, 6)) * np.array([1, 2, 3, 4, 5, 6])
 
@@ -99,3 +100,17 @@ def test_agents_may_be_a_mask():
 def test_what_names_no_agents_is_refused(agents):
     with pytest.raises(ScoreError, match="agents must be a list of agent numbers"):
         corruption.stuck(X, agents)
+
+
+def test_several_classes_go_on_summing_to_zero():
+    x = of_classes(300, 5, 4)
+    noisy, common = corruption.noise(x, [1, 3], 2.0, rng=1), corruption.common_mode(x, 1.0, 0.5, rng=1)
+    for corrupted in (noisy, common, corruption.stuck(x, [2]), corruption.sign_flip(x, [2], 3)):
+        np.testing.assert_allclose(corrupted.sum(axis=2), 0, atol=1e-12)
+    np.testing.assert_array_equal(noisy[:, [0, 2, 4]], x[:, [0, 2, 4]])
+    # entries of centred noise have 3/4 of the variance; a sample of 2 400 of them is within 10 % of it
+    assert np.var((noisy - x)[:, [1, 3]] / corruption.scale(x)) == pytest.approx(4 * 3 / 4, rel=0.1)
+    apart = (common - x).reshape(300, -1)
+    assert np.corrcoef(apart[:, 0], apart[:, 4])[0, 1] == pytest.approx(0.5, abs=0.2)  # two agents share half of it
+    with pytest.raises(ScoreError, match="changes no decision"):
+        corruption.bias(x, [1], 1.0)

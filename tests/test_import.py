@@ -44,9 +44,9 @@ def test_unknown_name():
 def test_second_process_does_not_compile():
     code = (
         "from collegium import collaborate, policy, topology\n"
-        "import collegium.kernels.averaging as kernels\n"
+        "import collegium.kernels.arithmetic as kernels\n"
         "collaborate([[1.0, 2.0, 3.0]], policy.uniform(topology.ring(3)))\n"
-        "print(sum(kernels._block.stats.cache_misses.values()), sum(kernels._block.stats.cache_hits.values()))"
+        "print(sum(kernels.block.stats.cache_misses.values()), sum(kernels.block.stats.cache_hits.values()))"
     )
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
     assert runs[1].stdout.split() == ["0", "1"]

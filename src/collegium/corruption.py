@@ -1,7 +1,8 @@
 r"""What goes wrong with local statistics before the first round: noise, faults, adversaries, common disturbance.
 
-Every function takes clean scores of shape (n, K) and returns new ones. Sizes are relative: `eta` multiplies
-$\hat s$, the median over agents of each agent's sample standard deviation. [hu2026, App. H.3 and H.2]
+Every function takes clean scores of shape (n, K), or (n, K, C) of C > 2 classes, and returns new ones. Sizes are
+relative: `eta` multiplies $\hat s$, the median over agents (and classes) of each one's sample standard deviation.
+[hu2026, App. H.3 and H.2]
 """
 
 import math
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium._util.randomness import Seed, distinct, seed64
-from collegium._util.scores import check_scores
+from collegium._util.scores import check_scores_of_classes
 from collegium.errors import ScoreError
 
 Doubles = NDArray[np.float64]
@@ -49,7 +50,7 @@ def noise(scores: ArrayLike, agents: Agents, eta: float, rng: Seed = 0) -> Doubl
     The noise of an agent does not depend on which others are corrupted too.
     """
     corrupted, chosen = _chosen(scores, agents)
-    zeta = _generator(rng).standard_normal(corrupted.shape)
+    zeta = _centred(_generator(rng).standard_normal(corrupted.shape))
     corrupted[:, chosen] += _size(eta, "eta") * scale(scores) * zeta[:, chosen]
     return corrupted
 
@@ -69,6 +70,8 @@ def stuck(scores: ArrayLike, agents: Agents) -> Doubles:
 def bias(scores: ArrayLike, agents: Agents, eta: float) -> Doubles:
     r"""Constant bias: $x_{i,k} + \eta \hat s$ at the given agents; eta may be negative."""
     corrupted, chosen = _chosen(scores, agents)
+    if corrupted.ndim == 3:
+        raise ScoreError("a bias favours one of two classes; added to all entries of several it changes no decision")
     corrupted[:, chosen] += real_number(eta, "eta", ScoreError) * scale(scores)
     return corrupted
 
@@ -94,17 +97,25 @@ def common_mode(scores: ArrayLike, r: float, sigma: float, rng: Seed = 0) -> Dou
     """
     values = _scores(scores)
     generator = _generator(rng)
-    shared = generator.standard_normal((len(values), 1))
-    own = generator.standard_normal(values.shape)
+    shared = _centred(generator.standard_normal((len(values), 1, *values.shape[2:])))
+    own = _centred(generator.standard_normal(values.shape))
     share = 1.0 if r == math.inf else _size(r, "r") / math.hypot(1.0, r)  # infinity: nothing of one's own
     return values + _size(sigma, "sigma") * (share * shared + math.sqrt(1.0 - share * share) * own)
 
 
 def _scores(scores: ArrayLike) -> Doubles:
     array = np.asarray(scores)
-    if array.ndim != 2:
-        raise ScoreError(f"scores must have shape (items, agents), got an array of shape {array.shape}")
-    return check_scores(array, array.shape[1])
+    if array.ndim not in (2, 3):
+        raise ScoreError(
+            f"scores must have shape (items, agents) or (items, agents, classes), got an array of shape {array.shape}"
+        )
+    values = check_scores_of_classes(array, array.shape[1])
+    return values[:, :, 0] if array.ndim == 2 else values
+
+
+def _centred(drawn: Doubles) -> Doubles:
+    """Draws for entries of several classes, which must go on summing to zero."""
+    return drawn if drawn.ndim == 2 else drawn - drawn.mean(axis=2, keepdims=True)
 
 
 def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int64]]:

@@ -56,7 +56,7 @@ def test_slips_are_guessed(cli):
         (["network", "ring:12", "--policy", "m"], ["metropolis"]),
         (["simulate", "s.csv", "ring:12", "--rule", "de"], ["degroot", "delta-trigger:0.1"]),
         (["compare", "--data", "d"], ["digits"]),
-        (["data", "check", "m"], ["modelnet"]),
+        (["data", "check", "m"], ["modelnet", "multiple_features"]),
         (["study", "run", "cifar-h"], ["cifar-hetero-gain", "cifar-hetero-main"]),
         (["simulate", "sco"], []),  # then the shell offers files
     ],
@@ -133,7 +133,11 @@ def test_what_cannot_be_written_is_refused_before_the_work(cli, tmp_path, monkey
     refused = cli("compare", "--data", "digits", "--out", tmp_path / "folder.csv", code=2)
     assert refused.err.endswith("folder.csv: it is a folder\n")
     assert not refused.out
-    assert "not a file, but a folder" in cli("simulate", tmp_path / "folder.csv", "ring:2", code=2).err
+    assert "has no file of scores" in cli("simulate", tmp_path / "folder.csv", "ring:2", code=2).err
+    assert (
+        "not a file, but a folder"
+        in cli("simulate", tmp_path / "s.csv", "ring:2", "--labels", tmp_path / "folder.csv", code=2).err
+    )
     monkeypatch.setattr("collegium.cli.tables.find_spec", lambda name: None)
     refused = cli("simulate", tmp_path / "s.csv", "ring:2", "--out", tmp_path / "o.parquet", code=2)
     assert "pip install 'collegium[tables]'" in refused.err

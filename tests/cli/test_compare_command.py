@@ -159,7 +159,10 @@ def test_your_own_as_entry_points(cli, parts, monkeypatch):
         for data, model in (("office", "mean"), ("my_data.py:load", "my_models.py:make"))
     )
     assert by_name == by_file
-    assert "(digits, cifar10, modelnet, office, FILE.py:NAME)" in cli("compare", "--data", "mnist", code=2).err
+    assert (
+        "(digits, cifar10, modelnet, wall_robot, multiple_features, occupancy, office, FILE.py:NAME)"
+        in cli("compare", "--data", "mnist", code=2).err
+    )
 
 
 OWN_MISTAKES = {
@@ -196,7 +199,8 @@ def test_mistakes_in_your_own_get_a_sentence(cli, parts, name):
 MISTAKES = {
     "no such data": (["--data", "mnist"], "neither a data set"),
     "no such file": (["--data", "missing.npz"], "there is no file"),
-    "a table": (["--data", "scores.csv"], "an .npz file as --save"),
+    "a table": (["--data", "scores.txt"], "an .npz file as --save"),
+    "no parts": (["--data", "plain.csv"], "has no column label: methods that learn need to know"),
     "two sets": (["--data", "digits", "--data", "cifar10"], "one data set at a time"),
     "method": (["--data", "digits", "--methods", "magic"], "there is no method 'magic' here: choose among non-coop"),
     "no method": (["--data", "digits", "--methods", ","], "--methods is empty"),
@@ -217,6 +221,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_get_a_sentence_and_an_exit_code(cli, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain.csv").write_text("1,2\n-1,3\n")
     words, sentence = MISTAKES[name]
     answer = cli("compare", *words, code=2)
     assert sentence in " ".join(answer.err.split())

@@ -50,7 +50,7 @@ def test_views_of_other_items_are_refused(cli, tmp_path):
     from collegium.dashboard import server
     from collegium.data import digits
 
-    y = digits()[1].y
+    y = digits(classes=(3, 8))[1].y
     np.save(tmp_path / "scores.npy", np.outer(y, np.arange(1.0, 10.0)))
     np.save(tmp_path / "wrong.npy", -y)
     np.save(tmp_path / "right.npy", y)

@@ -55,8 +55,30 @@ def test_rules_stop_early_and_say_little():
 # What is found
 
 
+def test_three_classes_are_planned_like_two():
+    """Chosen on one half, measured on the other, each class in both; thresholds and bits as of two classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    x = rng.normal(size=(150, 5, 3)) + 0.8 * np.eye(3)[y][:, None]
+    x -= x.mean(axis=2, keepdims=True)
+    names = np.array(["a", "b", "c"])[y]
+    found = planner.plan(x, names, target_error=0.3, rounds=3, classes=("a", "b", "c"))
+    first, second = _halves(y, range(3), 0)
+    assert sorted([*first, *second]) == list(range(150))
+    assert np.bincount(y[first]).tolist() == [25, 25, 25]
+    best = found.recommended
+    run = collaborate(x[second], best.policy, best.rounds, best.rule, 0, items=second)
+    assert best.error.mean == pytest.approx(run.errors(y[second])[-1].mean())
+    assert best.bits.mean == pytest.approx(run.bits.mean())
+    assert best.chosen_error <= 0.3
+    cheaper = [one for one in found.front if one.chosen_bits < best.chosen_bits]
+    assert all(one.chosen_error > 0.3 for one in cheaper)
+    assert found.alone.mean == pytest.approx(wrong(x[second], y[second]).mean())
+    assert found.certificate.items == (25, 25, 25)
+
+
 def test_the_front_is_what_brute_force_finds():
-    first, _ = _halves(Y, 0)
+    first, _ = _halves(Y, (1, -1), 0)
     measured = _measure(SCORES, Y, first, T=3, M=1, seed=0)
     front = _front(measured)
     points = list(zip(measured.bits, measured.error, strict=True))
@@ -71,7 +93,7 @@ def test_the_front_is_what_brute_force_finds():
 
 
 def test_a_plan_is_measured_on_the_other_half(answer):
-    first, second = _halves(Y, 0)
+    first, second = _halves(Y, (1, -1), 0)
     assert not set(first) & set(second)
     assert len(first) + len(second) == len(Y)
     assert abs(Y[first].sum()) <= 1
@@ -140,11 +162,11 @@ def test_what_the_other_half_says():
     plan = planner.plan(SCORES, Y, budget_bits=200, rounds=3).recommended
     alone = Interval(0.3, 0.01)
     worse = replace(plan, error=Interval(0.30, 0.02), bits=Interval(300.0, 1.0), chosen_bits=100.0)
-    said = _beside(worse, alone, 0.29, 200)
+    said = _beside(worse, alone, 2, 0.29, 200)
     assert any("within the interval" in one for one in said)
     assert any("needs more than 200 bits" in one for one in said)
-    assert any("beyond doubt" in one for one in _beside(worse, alone, 0.25, None))
-    assert len(_beside(worse, alone, 0.35, 400)) == 1
+    assert any("beyond doubt" in one for one in _beside(worse, alone, 2, 0.25, None))
+    assert len(_beside(worse, alone, 2, 0.35, 400)) == 1
 
 
 def test_thresholds_are_in_units_of_the_scores():
@@ -166,7 +188,7 @@ def test_luck_is_called_luck():
 
 def test_the_certificate_is_of_the_recommended_plan(answer):
     best = answer.recommended
-    _, second = _halves(Y, 0)
+    _, second = _halves(Y, (1, -1), 0)
     run = collaborate(SCORES[second], best.policy, best.rounds, best.rule, 0, items=second)
     rule = protocol.DeGroot()
     if isinstance(best.rule, protocol.Quantised):

@@ -36,9 +36,11 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
         found = _distinct(labels)
         if len(found) != 2:
             named = ", ".join(repr(value) for value in found[:5])
+            few = "Pass classes=(first, second) if only one of them occurs here."
+            many = "A score that is one number is for two classes; of more, every class has its own."
             raise LabelError(
                 f"labels must be of two classes, got {len(found)}: {named}{', …' if len(found) > 5 else ''}. "
-                "Pass classes=(first, second) if only one of them occurs here."
+                f"{few if len(found) < 2 else many}"
             )
         positive, negative = found[1], found[0]
     else:

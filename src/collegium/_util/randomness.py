@@ -148,10 +148,15 @@ def item_keys(seeds: U64, ids: U64) -> tuple[U32, U32]:
     return _halves(mix64_array(mix64_array(seeds) ^ mix64_array(ids)))
 
 
-def sender_salts(agents: NDArray[np.int64], rounds: NDArray[np.int64]) -> tuple[U32, U32]:
-    """Two 32-bit words per (agent, round), for the kernels; arrays broadcast."""
+def sender_salts(
+    agents: NDArray[np.int64], rounds: NDArray[np.int64], coordinates: NDArray[np.int64] | None = None
+) -> tuple[U32, U32]:
+    """Two 32-bit words per (agent, round), and coordinate of a message, for the kernels; arrays broadcast."""
     first_draw = mix64_array(mix64_array(rounds.astype(np.uint64)))
-    return _halves(mix64_array(first_draw ^ mix64_array(agents.astype(np.uint64))))
+    salts = mix64_array(first_draw ^ mix64_array(agents.astype(np.uint64)))
+    if coordinates is not None:
+        salts = np.where(coordinates, mix64_array(salts ^ mix64_array(coordinates.astype(np.uint64))), salts)
+    return _halves(salts)
 
 
 def _halves(words: U64) -> tuple[U32, U32]:

@@ -61,12 +61,13 @@ def _of_classes(values: Doubles) -> Doubles:
             f"scores of shape (items, agents, classes) are for three classes or more, got {d}: two classes are one "
             "number, positive for the second class, in an array of shape (items, agents)"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.abs(values.sum(axis=2))
-    size = np.abs(values).max(axis=2, initial=0.0)
-    off = np.argwhere(~(sums <= 1e-6 * np.maximum(size, 1.0)))
-    if len(off):
-        i, k = off[0]
+    rows = values.reshape(-1, d)
+    with np.errstate(over="ignore", invalid="ignore"):  # products, because sums over a short axis are slow
+        sums = np.abs(rows @ np.ones(d)).reshape(values.shape[:2])
+    size = (np.abs(rows) @ np.full(d, 1 / d)).reshape(sums.shape)
+    near = sums <= 1e-6 * np.maximum(size, 1.0)
+    if not near.all():
+        i, k = np.argwhere(~near)[0]
         raise ScoreError(
             f"scores of several classes must sum to zero over the classes: item {i}, agent {k} sums to "
             f"{sums[i, k]:.6g}. Take log-probabilities less their mean, scores - scores.mean(2, keepdims=True)"
@@ -82,4 +83,6 @@ def centred(values: Doubles) -> Doubles:
     with np.errstate(over="ignore", invalid="ignore"):
         sums, size = np.abs(values.sum(axis=-1)), np.abs(values).max(axis=-1, initial=0.0)
         off = ~(sums <= 1e-12 * size)
+        if not off.any():
+            return values
         return np.where(off[..., None], values - values.mean(axis=-1, keepdims=True), values)

@@ -186,11 +186,11 @@ def _kernel_equals_rule(rule: Rule, over: Sequence[Schedule]) -> None:
     served = 0
     for network in over:
         for mailbox in (HoldLast(), Renormalise()):
-            for rounds in (0, 1, ROUNDS):
-                one = job(rule, network, rounds=rounds, mailbox=mailbox)
+            for rounds, d in ((0, 1), (1, 1), (ROUNDS, 1), (ROUNDS, _CLASSES)):
+                one = job(rule, network, rounds=rounds, d=d, mailbox=mailbox)
                 kernel = kernels.find(one, rule)
                 if kernel is not None:
-                    where = f"on {network} with {mailbox}, {rounds} rounds"
+                    where = f"{f'of {d} classes ' if d > 1 else ''}on {network} with {mailbox}, {rounds} rounds"
                     same(reference_run(one, rule), kernel(one), f"the kernel's numbers are not the rule's {where}")
                     served += 1
     if not served:

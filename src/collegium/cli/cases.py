@@ -14,6 +14,7 @@ import numpy as np
 from collegium import agents, data, fusion
 from collegium._util import plugins
 from collegium.agents.optimisation import ADAM, SGD, Training
+from collegium.cli.labelled import read_record
 from collegium.errors import DataError, ModelError
 from collegium.lab import own
 from collegium.policy import Policy
@@ -49,13 +50,23 @@ class Source(NamedTuple):
     """None for as many items as there are."""
     grid: tuple[int, int] | None = None
     """How the views make one image, if they do."""
+    classes: tuple[str, ...] | None = None
+    """Which are taken; None for those the data set takes by itself."""
+    seeded: bool = False
+    """Whether every repetition splits it anew."""
 
 
+_PIXELS = Training(learning_rate=0.02, batch_size=32)
 SOURCES = {
-    "digits": Source("logistic", Training(learning_rate=0.02, batch_size=32), grid=(3, 3)),
+    "digits": Source("logistic", _PIXELS, grid=(3, 3), classes=("3", "8"), seeded=True),
     "cifar10": Source("patch-cnn", ADAM, n0=1000, grid=(3, 3)),
     "modelnet": Source("micro-cnn", SGD),
+    "wall_robot": Source("logistic", ADAM, seeded=True),
+    "multiple_features": Source("logistic", ADAM, seeded=True),
+    "occupancy": Source("logistic", ADAM),
 }
+CHOSEN = ("digits", "cifar10", "modelnet")
+"""Those of which some classes can be taken."""
 OWN = Source("logistic", ADAM)
 """A user's data."""
 
@@ -83,7 +94,7 @@ class Recorded:
 
     def case(self, r: int) -> Case:
         """Read the record of a repetition."""
-        return Case(agents.Scores.load(self.paths[r]))
+        return Case(read_record(self.paths[r]))
 
     def methods(self, r: int, network: Policy, rounds: int, calibrate: bool) -> list[Method]:
         """All methods that need nothing but scores."""
@@ -102,7 +113,8 @@ class Trained:
     model_name: str | None = None
     n0: int | None = None
     epochs: int | None = None
-    classes: tuple[str, str] | None = None
+    classes: tuple[str, ...] | None = None
+    """("all",) for all there are."""
     root: Path | None = None
     workers: int | None = None
     seed: int = 0
@@ -116,6 +128,8 @@ class Trained:
                         f"{option} is for {', '.join(SOURCES)}: leave it out, {self.name} has data of its own"
                     )
             plugins.load(self.name, plugins.DATA, SOURCES)
+        elif self.classes is not None and self.name not in CHOSEN:
+            raise DataError(f"--classes is for {', '.join(CHOSEN)}: {self.name} has all its classes")
         if self._own_models is None:
             self._family()
         else:
@@ -159,13 +173,16 @@ class Trained:
     def _data(self, r: int) -> tuple[Dataset, Dataset]:
         if self.name not in SOURCES:
             return own.data(self.name)
-        settings: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
-        if self.name == "digits":
-            if self.root is not None:
-                raise DataError("the digits come with scikit-learn: leave out --root")
+        settings: dict[str, Any] = {}
+        classes = self.classes or self.source.classes
+        if classes is not None:
+            settings["classes"] = None if classes == ("all",) else classes
+        if self.source.seeded:
             settings["seed"] = int(self._seeds(r).generate_state(1)[0])
-        else:
+        if self.name != "digits":
             settings["root"] = self.root
+        elif self.root is not None:
+            raise DataError("the digits come with scikit-learn: leave out --root")
         train, test = getattr(data, self.name)(**settings)
         return train, test
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +28,7 @@ def certify(
     network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
     policy: PolicyName = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
-    classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
+    classes: Annotated[str | None, typer.Option(metavar="A,B,…", help=CLASSES_HELP)] = None,
     rounds: Annotated[
         int | None, typer.Option(min=0, help="Communication rounds; those of a network file, or 20.")
     ] = None,
@@ -65,8 +66,8 @@ def certify(
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
     bits, errors, coarseness = _rounded(bits, file, given, over, rounds, beta, raw, seed)
     found = theory.certify(
-        given.scores, given.signs, over, rounds, confidence=confidence, beta=beta, tau=tau, bits=bits, raw=raw,
-        exact=exact, classes=(1, -1), errors=errors, coarseness=coarseness,
+        given.scores, given.y, over, rounds, confidence=confidence, beta=beta, tau=tau, bits=bits, raw=raw,
+        exact=exact, classes=given.classes, errors=errors, coarseness=coarseness,
     )  # fmt: skip
     if plot is not None:
         plots.save(plots.certificate_figure(found, f"{scores.name} over {network}"), plot)
@@ -74,7 +75,7 @@ def certify(
         typer.echo(json.dumps(found.to_dict(), allow_nan=False))
         return
     console = Console(highlight=False, markup=False)
-    print_certificate(console, found)
+    print_certificate(console, found, given.names)
     if plot is not None:
         console.print(f"written: {plot}")
 
@@ -90,29 +91,28 @@ def _rounded(
     seed: int,
 ) -> tuple[int | None, Any, float]:
     """The bits asked for or a network file's, the errors that such rounding makes, and how wide its range is."""
+    from collegium import theory
     from collegium.network import collaborate
     from collegium.protocol import DeGroot, Quantised
 
     own = file.rule if file is not None and type(file.rule) is Quantised else None
     if bits is None and own is None:
         return None, None, 0.0
-    size = float(abs(given.scores).max()) or 1.0
-    bound = own.bound if own is not None else max(size, (beta or 0.0) * (1 if raw else 2))
+    size, C = float(abs(given.scores).max()) or 1.0, len(given.classes)
+    widest = (beta or 0.0) / float(theory.coarseness(1.0, raw=raw, classes=C))  # of an entry, for this β
+    bound = own.bound if own is not None else max(size, widest)
     rule = Quantised(DeGroot(), own.bits if bits is None and own is not None else bits or 0, bound)
-    errors = collaborate(given.scores, over, rounds, rule, seed).errors(given.signs, classes=(1, -1))
-    return rule.bits, errors, bound / (1 if raw else 2)
+    errors = collaborate(given.scores, over, rounds, rule, seed).errors(given.y, classes=given.classes)
+    return rule.bits, errors, float(theory.coarseness(bound, raw=raw, classes=C))
 
 
-def print_certificate(console: Console, found: Certificate) -> None:
-    """The estimates, and guarantee and measurement for some rounds."""
+def print_certificate(console: Console, found: Certificate, names: Sequence[str] = ()) -> None:
+    """The estimates, and guarantee and measurement for some rounds; `names` are those of several classes."""
     off = found.to_dict()["largest_correlation"]
     known = "as given" if found.beta_is_given else "the largest seen, which a new item may exceed"
-    means = ", ".join(
-        f"{one.mean:.4g} ± {one.half:.3g} for {sign}" for one, sign in ((found.plus, "+1"), (found.minus, "-1"))
-    )
     how = "" if found.exact else " (approximately, by Student)"
     console.print(
-        f"aggregate on {found.items[0]} and {found.items[1]} held-out items: {means}\n"
+        f"{_means(found, names)}\n"
         f"margin δ = {found.delta:.4g} with confidence {100 * found.confidence:g} %{how}\n"
         f"β = {found.beta:.4g}, {known}\n"
         f"dependence: τ = {found.tau:g} assumed; largest correlation given the class {off:.2f}, variance of the "
@@ -133,5 +133,23 @@ def print_certificate(console: Console, found: Certificate) -> None:
     console.print(table)
 
 
+def _means(found: Certificate, names: Sequence[str]) -> str:
+    """The estimates that the margin comes from."""
+    if len(found.items) == 2:
+        means = ", ".join(
+            f"{one.mean:.4g} ± {one.half:.3g} for {sign}" for one, sign in ((found.plus, "+1"), (found.minus, "-1"))
+        )
+        return f"aggregate on {found.items[0]} and {found.items[1]} held-out items: {means}"
+    names = names or [str(place) for place in range(len(found.items))]
+    lines = [f"the aggregate's lead over the nearest rival, on {sum(found.items)} held-out items:"]
+    for c, (name, count) in enumerate(zip(names, found.items, strict=True)):
+        rivals = [one for one in range(len(names)) if one != c]
+        means, halves = found.margins.means[c], found.margins.halves[c]
+        nearest = min(rivals, key=lambda one: means[one] - halves[one])
+        lines.append(f"  {name} ({count}): {means[nearest]:.4g} ± {halves[nearest]:.3g} before {names[nearest]}")
+    return "\n".join(lines)
+
+
 def _percent(value: float) -> str:
-    return "–" if value != value else f"{100 * value:.2f}"
+    """A share; a union over rivals may promise more than everything, which is nothing."""
+    return "–" if value != value else f"{100 * min(value, 1.0):.2f}"

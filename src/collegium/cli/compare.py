@@ -17,8 +17,9 @@ from collegium._util.progress import progress
 from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.complete import among
+from collegium.cli.labelled import read_record
 from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_policy
-from collegium.cli.tables import check_output, check_writable, write_table
+from collegium.cli.tables import ENDINGS, check_output, check_writable, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
 from collegium.policy import Policy
 
@@ -34,7 +35,8 @@ def compare(
         typer.Option(
             metavar="NAME|FILE",
             help=f"{', '.join(SOURCES)}; your own data, FILE.py:NAME with a function that returns (train, test), or an "
-            "entry point of collegium.data; or score records (.npz), each of them one repetition.",
+            "entry point of collegium.data; or score records (.npz, or tables as of simulate with columns label and "
+            "part: train, val or test), each of them one repetition.",
             autocompletion=among(*SOURCES),
         ),
     ],
@@ -70,7 +72,10 @@ def compare(
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Train networks for at most so many epochs.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Divide scores by each agent's temperature.")] = False,
-    classes: Annotated[str | None, typer.Option(metavar="A,B", help="Two classes of the data set.")] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Classes of the data set, two or more, or all; of digits 3,8 by default."),
+    ] = None,
     root: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the data set is.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes or threads; all cores by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="For everything that is drawn.")] = 0,
@@ -93,7 +98,7 @@ def compare(
     console = Console(highlight=False, markup=False)
     cases: Recorded | Trained
     if len(data) == 1 and _is_data_set(data[0]):
-        cases = Trained(data[0], reps or 5, model, n0, epochs, _pair(classes), root, workers, seed)
+        cases = Trained(data[0], reps or 5, model, n0, epochs, _named(classes), root, workers, seed)
     else:
         of_training = {"reps": reps, "n0": n0, "model": model, "epochs": epochs, "classes": classes, "root": root}
         cases = Recorded(_records(data, [name for name, value in of_training.items() if value is not None]))
@@ -188,32 +193,29 @@ def _records(given: list[str], of_training: list[str]) -> list[Path]:
     for one, path in zip(given, paths, strict=True):
         if _is_data_set(one):
             raise DataError("compare one data set at a time, or several score records of it")
-        if path.suffix != ".npz":
+        if path.suffix.lower() not in (".npz", *ENDINGS) and not path.is_dir():
             data_sets = ", ".join([*SOURCES, *plugins.names(plugins.DATA), plugins.FORM])
             raise InputFileError(
                 f"--data {one}: neither a data set ({data_sets}) nor a score record, an .npz file as --save or "
                 "Scores.save writes"
             )
-    if len(set(map(_agents, paths))) > 1:
-        raise DataError("these score records have different numbers of agents: compare those of the same network")
+    sizes = {(record.size, record.classes) for record in map(read_record, paths)}
+    if len(sizes) > 1:
+        raise DataError(
+            "these score records have different numbers of agents or classes: compare those of the same network"
+        )
     if of_training:
         raise DataError(f"--{of_training[0]} is about training; a score record comes from one: leave it out")
     return paths
 
 
-def _agents(path: Path) -> int:
-    from collegium.agents import Scores
-
-    return Scores.load(path).size
-
-
-def _pair(written: str | None) -> tuple[str, str] | None:
+def _named(written: str | None) -> tuple[str, ...] | None:
     if written is None:
         return None
-    names = [name.strip() for name in written.split(",")]
-    if len(names) != 2:
-        raise DataError(f"--classes {written}: name two classes, such as cat,dog")
-    return names[0], names[1]
+    names = tuple(name.strip() for name in written.split(","))
+    if len(names) < 2 and names != ("all",):
+        raise DataError(f"--classes {written}: name two classes or more, such as cat,dog, or all")
+    return names
 
 
 def _chosen(methods: "list[Method]", wanted: str | None) -> "list[Method]":

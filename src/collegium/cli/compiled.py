@@ -21,7 +21,7 @@ def place() -> Path:
 def is_compiled() -> bool:
     """Whether there is any of it for this Python; numba itself sees to it that it is that of today's source."""
     tag = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return next(place().glob(f"**/averaging.*.{tag}.nbi"), None) is not None
+    return next(place().glob(f"**/arithmetic.*.{tag}.nbi"), None) is not None
 
 
 def announce() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from collegium._util.labels import to_signs
 from collegium.cli.complete import among
-from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, read_classes
+from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, internal
 from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
-from collegium.cli.tables import ENDINGS, read_scores
+from collegium.cli.score_tables import SCORES_HELP, read_scores
+from collegium.cli.tables import ENDINGS
 from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
 from collegium.policy import Policy
@@ -32,7 +32,7 @@ def dashboard(
     ] = None,
     scores: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Scores, a row per item and a column per agent: CSV, NPY, Parquet."),
+        typer.Option(metavar="FILE", help=SCORES_HELP),
     ] = None,
     live: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A live network: what collegium live init wrote.")
@@ -47,7 +47,7 @@ def dashboard(
     bits: Bits = None,
     bound: Bound = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
-    classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
+    classes: Annotated[str | None, typer.Option(metavar="A,B,…", help=CLASSES_HELP)] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -102,17 +102,16 @@ def _recorded(
 
     names: Any = None
     agents: tuple[str, ...] = ()
-    shown = ("+1", "-1")
+    shown: tuple[str, ...] = ("+1", "-1")
     y: Any
     dataset = None if data is None else _test_items(data, root)
     if scores is not None:
-        table = read_scores(scores, labels)
+        table = read_scores(scores, labels, classes)
         values, names, agents, y, title = table.values, table.items, table.agents, None, scores.name
         if table.labels is not None and len(table.labels):
-            chosen = read_classes(classes, table.labels)
-            y = to_signs(table.labels, len(values), chosen)
-            first, second = chosen or sorted(set(table.labels.tolist()), reverse=True)
-            shown = (_plain(first), _plain(second))
+            y = internal(table, table.labels)
+        if table.values.ndim == 3 or y is not None:
+            shown = table.class_names
     elif labels is not None or classes is not None:
         raise InputFileError("--labels and --classes go with --scores: other sources have their own")
     elif record is not None:
@@ -177,7 +176,7 @@ def _digits() -> tuple[Any, "Dataset"]:
     from collegium.policy import uniform
     from collegium.team import Team
 
-    train, test = digits()
+    train, test = digits(classes=(3, 8))
     team = Team([(name, LogisticRegression()) for name in train.agent_names], uniform(topology.grid(3, 3)), workers=1)
     return team.fit(train.views, train.y).statistics(test.views), test
 
@@ -190,7 +189,7 @@ def _test_items(data: str, root: Path | None) -> "Dataset":
     if data == "digits":
         if root is not None:
             raise DataError("the digits come with scikit-learn: leave out --root")
-        return sets.digits()[1]
+        return sets.digits(classes=(3, 8))[1]
     try:
         test: Dataset = getattr(sets, data)(root=root)[1]
     except DataError as problem:  # elsewhere --data is the folder
@@ -213,10 +212,6 @@ def _announce(address: str, host: str, open_browser: bool) -> None:
         import webbrowser
 
         webbrowser.open(address)
-
-
-def _plain(label: Any) -> str:
-    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _need() -> None:

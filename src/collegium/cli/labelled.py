@@ -1,48 +1,77 @@
 """Scores with labels, as `certify` and `plan` take them: a table, or the test items of a score record."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium._util.labels import to_signs
-from collegium.cli.tables import read_scores
+from collegium._util.labels import to_places, to_signs
+from collegium.cli import score_tables
 from collegium.errors import InputFileError, LabelError
 
-SCORES_HELP = "Scores, a row per item and a column per agent (CSV, NPY, Parquet), or a score record (.npz)."
-LABELS_HELP = "True classes; a column named label is found by itself, and a score record has its own."
-CLASSES_HELP = "Which label is +1 and which is -1."
+if TYPE_CHECKING:
+    from collegium.agents import Scores
+
+SCORES_HELP = f"{score_tables.SCORES_HELP[:-1]}; or a score record (.npz)."
+LABELS_HELP = f"{score_tables.LABELS_HELP[:-1]}, and a score record has its own."
+CLASSES_HELP = score_tables.CLASSES_HELP
 
 
 class Labelled(NamedTuple):
     scores: NDArray[np.float64]
-    signs: NDArray[np.int8]
+    """Shape (n, K), or (n, K, C) of C > 2 classes."""
+    y: NDArray[Any]
+    """+1 and -1, or places 0 … C-1, shape (n,)."""
+    names: tuple[str, ...]
+    """Of +1 and -1, or of the places; empty where nobody said."""
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """What y holds, in the order of `names`."""
+        return (1, -1) if self.scores.ndim == 2 else tuple(range(self.scores.shape[2]))
 
 
 def read_labelled(path: Path, labels: str | None, classes: str | None) -> Labelled:
-    """Scores (n, K) and signs (n,); of a score record the centred statistics of the test items."""
+    """Scores with their labels; of a score record the centred statistics of the test items."""
     if path.suffix.lower() == ".npz":
         if labels is not None or classes is not None:
             raise InputFileError(f"{path} is a score record and has its own labels: leave out --labels and --classes")
-        from collegium.agents import Scores
-
-        record = Scores.load(path)
-        return Labelled(record.statistics("test"), record.y_test)
-    table = read_scores(path, labels)
+        record = read_record(path)
+        return Labelled(record.statistics("test"), record.y_test, record.class_names)
+    table = score_tables.read_scores(path, labels, classes)
     if table.labels is None:
         raise LabelError(f"{path} has no column named label: give --labels, a column or a file")
-    names = read_classes(classes, table.labels)
-    return Labelled(table.values, to_signs(table.labels, len(table.values), names))
+    return Labelled(table.values, internal(table, table.labels), table.class_names)
 
 
-def read_classes(written: str | None, labels: NDArray[Any] | None) -> list[Any] | None:
-    """The two classes as written, numbers if the labels are numbers."""
-    if written is None:
-        return None
-    names = [name.strip() for name in written.split(",")]
-    numeric = labels is not None and labels.dtype.kind in "fiu"
-    try:
-        return [float(name) for name in names] if numeric else names
-    except ValueError:
-        raise LabelError(f"--classes {written}: the labels are numbers, so the classes must be numbers") from None
+def internal(table: score_tables.Scores, labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as they are inside: +1 and -1, or places 0 … C-1."""
+    if table.values.ndim == 2:
+        return to_signs(labels, len(table.values), table.classes or None)
+    return to_places(labels, len(table.values), table.values.shape[2], table.classes)
+
+
+def read_record(path: Path) -> "Scores":
+    """A score record, or a table whose column `part` tells train, val and test items apart."""
+    from collegium.agents import Scores
+
+    if path.suffix.lower() == ".npz":
+        return Scores.load(path)
+    table = score_tables.read_scores(path)
+    if table.parts is None or table.labels is None:
+        missing = "label" if table.labels is None else "part, which is train, val or test"
+        raise InputFileError(f"{path} has no column {missing}: methods that learn need to know")
+    y, rows = internal(table, table.labels), {part: table.parts == part for part in ("train", "val", "test")}
+    other = set(table.parts.tolist()) - set(rows)
+    if other:
+        raise InputFileError(f"{path}: the part {sorted(map(str, other))[0]!r} is neither train, val nor test")
+    for part, chosen in rows.items():
+        if not chosen.any():
+            raise InputFileError(f"{path} has no items of the part {part}: methods learn from train and val")
+    train, val, test = (table.values[chosen] for chosen in rows.values())
+    y_train, y_val, y_test = (y[chosen] for chosen in rows.values())
+    return Scores(
+        train, val, test, y_train, y_val, y_test,
+        agent_names=table.agents, class_names=table.class_names, description=path.name,
+    )  # fmt: skip

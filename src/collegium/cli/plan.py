@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def plan(
     scores: Annotated[Path, typer.Option(metavar="FILE", help=SCORES_HELP)],
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
-    classes: Annotated[str | None, typer.Option(metavar="FIRST,SECOND", help=CLASSES_HELP)] = None,
+    classes: Annotated[str | None, typer.Option(metavar="A,B,…", help=CLASSES_HELP)] = None,
     target_error: Annotated[float | None, typer.Option(help="The cheapest plan with at most this error.")] = None,
     budget_bits: Annotated[float | None, typer.Option(help="The best plan with at most so many bits per item.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="The most rounds to try.")] = 20,
@@ -45,8 +45,8 @@ def plan(
     given = read_labelled(scores, labels, classes)
     compiled.announce()
     answer = planner.plan(
-        given.scores, given.signs, target_error=target_error, budget_bits=budget_bits, rounds=rounds, seed=seed,
-        classes=(1, -1),
+        given.scores, given.y, target_error=target_error, budget_bits=budget_bits, rounds=rounds, seed=seed,
+        classes=given.classes,
     )  # fmt: skip
     best = answer.recommended
     if save is not None:
@@ -54,35 +54,35 @@ def plan(
     if plot is not None:
         plots.save(plots.plan_figure(answer, f"{scores.name}: error against bits"), plot)
     if as_json:
-        typer.echo(json.dumps(_facts(answer), allow_nan=False))
+        typer.echo(json.dumps(_facts(answer, len(given.classes)), allow_nan=False))
         return
     console = Console(highlight=False, markup=False)
-    _print(console, answer)
+    _print(console, answer, given.names)
     for path in (save, plot):
         if path is not None:
             console.print(f"written: {path}")
 
 
-def _facts(answer: "Answer") -> dict[str, Any]:
+def _facts(answer: "Answer", C: int) -> dict[str, Any]:
     return {
         "met": answer.met,
-        "recommended": _plan(answer.recommended),
+        "recommended": _plan(answer.recommended, C),
         "reasons": list(answer.reasons),
         "alone": {"error": answer.alone.mean, "ci95": answer.alone.half},
-        "front": [_plan(one) for one in answer.front],
+        "front": [_plan(one, C) for one in answer.front],
         "certificate": answer.certificate.to_dict(),
         "searched": answer.searched,
         "seconds": answer.seconds,
     }
 
 
-def _plan(one: "Plan") -> dict[str, Any]:
+def _plan(one: "Plan", C: int) -> dict[str, Any]:
     return {
         "topology": one.topology,
         "policy": one.weighing,
         "rule": repr(one.rule),
         "rounds": one.rounds,
-        "message_bits": one.rule.message_bits(),
+        "message_bits": one.rule.message_bits(1 if C == 2 else C),
         "error": one.error.mean,
         "ci95": one.error.half,
         "bits": one.bits.mean,
@@ -91,7 +91,7 @@ def _plan(one: "Plan") -> dict[str, Any]:
     }
 
 
-def _print(console: Console, answer: "Answer") -> None:
+def _print(console: Console, answer: "Answer", names: tuple[str, ...]) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title="from cheap to good", title_justify="left")
     for name in ("bits\nper item", "error %\n± 95 %", "chosen by\nerror %"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -106,4 +106,4 @@ def _print(console: Console, answer: "Answer") -> None:
     for reason in answer.reasons:
         console.print(f"- {reason}")
     console.print("\nWhat is guaranteed to agents that are never silent, with messages of this size:")
-    print_certificate(console, answer.certificate)
+    print_certificate(console, answer.certificate, names)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from collegium.errors import BackendError, InputFileError
 
-_ITEM_NAMES = ("item", "id")
-_LABEL_NAMES = ("label", "y")
+ITEM_NAMES = ("item", "id")
+LABEL_NAMES = ("label", "y")
 _PARQUET = "Parquet files need an extra: pip install 'collegium[tables]'"
 ENDINGS = (".csv", ".npy", ".parquet")
 
@@ -35,67 +35,6 @@ class Table(NamedTuple):
         return None, self
 
 
-class Scores(NamedTuple):
-    values: NDArray[np.float64]
-    labels: NDArray[Any] | None
-    items: list[Any] | None
-    agents: tuple[str, ...]
-    """What the columns are called; empty where they have no names."""
-
-
-def read_scores(path: Path, labels: str | None) -> Scores:
-    """Scores, one column per agent; a column `item` names the items, one called `label` or `y` is never a score.
-
-    `labels` names another column with the classes, or a file with one label per item.
-    """
-    table = read_table(path)
-    if table.names is not None and path.suffix.lower() == ".csv" and not len(table.columns[0]):
-        raise InputFileError(f"{path} has a line of names, {', '.join(table.names[:3])} …, but no scores")
-    items, table = table.pop(_ITEM_NAMES)
-    chosen: NDArray[Any] | None = None
-    if labels is not None:
-        chosen, table = table.pop((labels.lower(),))
-    own, table = table.pop(_LABEL_NAMES)
-    if labels is not None and chosen is None:
-        chosen = _labels_from_file(Path(labels), table, items)
-    return Scores(
-        _numbers(table),
-        own if labels is None else chosen,
-        None if items is None else items.tolist(),
-        tuple(table.names or ()),
-    )
-
-
-def _labels_from_file(path: Path, scores: Table, items: NDArray[Any] | None) -> NDArray[Any]:
-    if not path.exists():
-        named = f"its columns are {', '.join(scores.names)}" if scores.names else "its columns have no names"
-        raise InputFileError(f"--labels {path}: no such file, and no column of {scores.path.name} ({named})")
-    table = read_table(path)
-    if table.names is not None and len(table.columns) == 1 and table.names[0].lower() not in _LABEL_NAMES:
-        # a list of classes as strings: its first line is a label too
-        table = Table(None, [np.array([table.names[0], *table.columns[0].tolist()])], path)
-    named_items, table = table.pop(_ITEM_NAMES)
-    found, rest = table.pop(_LABEL_NAMES)
-    if found is None and len(rest.columns) == 1:
-        found = rest.columns[0]
-    if found is None:
-        raise InputFileError(f"{path} must have one column, or one named label; it has {len(rest.columns)}")
-    return found if named_items is None else _aligned(found, named_items, items, path)
-
-
-def _aligned(labels: NDArray[Any], named: NDArray[Any], items: NDArray[Any] | None, path: Path) -> NDArray[Any]:
-    """Labels in the order of the scores' items."""
-    if items is None:
-        raise InputFileError(f"{path} names its items, but the scores do not: add a column item to them")
-    place = {str(item): i for i, item in enumerate(named.tolist())}
-    missing = [item for item in items.tolist() if str(item) not in place]
-    if missing or len(place) < len(named):
-        raise InputFileError(
-            f"{path} has no label for item {missing[0]!r}" if missing else f"{path} names an item more than once"
-        )
-    return labels[[place[str(item)] for item in items.tolist()]]
-
-
 def read_matrix(path: Path) -> Any:
     """A matrix: CSV, NPY, Parquet, or scipy.sparse's NPZ."""
     if path.suffix.lower() == ".npz":
@@ -105,7 +44,7 @@ def read_matrix(path: Path) -> Any:
             return sparse.load_npz(path)
         except Exception:
             raise InputFileError(f"{path} is not a matrix saved by scipy.sparse.save_npz") from None
-    return _numbers(read_table(path))
+    return numbers(read_table(path))
 
 
 def read_table(path: Path) -> Table:
@@ -140,7 +79,7 @@ def _read_csv(path: Path) -> Table:
             raise InputFileError(f"{path}: line {number} has {len(row)} cells, the first has {width}")
     names = _header(rows[0][1])
     body = [row for _, row in (rows if names is None else rows[1:])]
-    return Table(names, [_column([row[i].strip() for row in body]) for i in range(width)], path)
+    return Table(names, [column([row[i].strip() for row in body]) for i in range(width)], path)
 
 
 def _header(row: list[str]) -> list[str] | None:
@@ -149,10 +88,10 @@ def _header(row: list[str]) -> list[str] | None:
     A row with a gap or a slip among numbers is data; an empty first name is the index that pandas writes.
     """
     cells = [cell.strip() for cell in row]
-    if len(cells) > 1 and not cells[0] and all(cell and not _is_number(cell) for cell in cells[1:]):
-        cells[0] = _ITEM_NAMES[0]
-    known = {*_ITEM_NAMES, *_LABEL_NAMES}
-    names = all(cell and not _is_number(cell) for cell in cells)
+    if len(cells) > 1 and not cells[0] and all(cell and not is_number(cell) for cell in cells[1:]):
+        cells[0] = ITEM_NAMES[0]
+    known = {*ITEM_NAMES, *LABEL_NAMES}
+    names = all(cell and not is_number(cell) for cell in cells)
     return cells if names or not known.isdisjoint(cell.lower() for cell in cells) else None
 
 
@@ -177,7 +116,7 @@ def _read_parquet(path: Path) -> Table:
         table = parquet.read_table(path)
     except lib.ArrowException:
         raise InputFileError(f"{path} is not a whole Parquet file") from None
-    names = [_ITEM_NAMES[0] if name.startswith("__index_level_") else name for name in table.column_names]
+    names = [ITEM_NAMES[0] if name.startswith("__index_level_") else name for name in table.column_names]
     return Table(names, [column.to_numpy() for column in table.columns], path)
 
 
@@ -222,30 +161,32 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
-def _numbers(table: Table) -> NDArray[np.float64]:
+def numbers(table: Table) -> NDArray[np.float64]:
+    """All columns of a table as numbers, side by side."""
     if isinstance(table.columns, np.ndarray) and table.columns.dtype.kind in "fiub":
         return np.ascontiguousarray(table.columns.T, np.float64)
-    for i, column in enumerate(table.columns):
-        if column.dtype.kind not in "fiub" and len(column):
-            cells = column.tolist()
-            row = next((r for r, cell in enumerate(cells) if not _is_number(str(cell))), 0)
+    for i, one in enumerate(table.columns):
+        if one.dtype.kind not in "fiub" and len(one):
+            cells = one.tolist()
+            row = next((r for r, cell in enumerate(cells) if not is_number(str(cell))), 0)
             name = f"column {table.names[i]!r}" if table.names else f"column {i}"
-            kind = "text, not a number" if _is_number(str(cells[row])) else "not a number"
+            kind = "text, not a number" if is_number(str(cells[row])) else "not a number"
             raise InputFileError(f"{table.path}: {cells[row]!r} in {name}, row {row} of the data, is {kind}")
     if not len(table.columns):
         raise InputFileError(f"{table.path} has no column of scores")
-    return np.column_stack([column.astype(np.float64) for column in table.columns])
+    return np.column_stack([one.astype(np.float64) for one in table.columns])
 
 
-def _column(cells: list[str]) -> NDArray[Any]:
+def column(cells: list[str]) -> NDArray[Any]:
+    """Cells of text as whole numbers or numbers, if all are."""
     if cells and all(re.fullmatch(r"[+-]?[0-9]{1,18}", cell) for cell in cells):
         return np.array([int(cell) for cell in cells])
-    if all(_is_number(cell) for cell in cells):
+    if all(is_number(cell) for cell in cells):
         return np.array([float(cell) for cell in cells])
     return np.array(cells)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:

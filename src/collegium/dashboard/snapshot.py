@@ -13,7 +13,9 @@ from collegium.policy import Policy
 from collegium.topology.deterministic import circle
 
 Label = int
-"""+1 or -1."""
+"""+1 or -1; of several classes, the place among them."""
+Statistic = float | list[float]
+"""One number; of several classes, one for each."""
 START = secrets.token_hex(8)
 """Another one every time a dashboard starts, so that a page of the one before knows."""
 
@@ -39,9 +41,9 @@ class Item(msgspec.Struct, frozen=True):
     truth: Label | None
     rounds: int
     """How many rounds it will have."""
-    statistics: list[list[float | None]]
+    statistics: list[list[Statistic | None]]
     """By round, then by agent; round 0 is the local statistic."""
-    limit: float | None
+    limit: Statistic | None
     """Where all statistics tend to, for rules that average."""
     settled: list[list[bool | None]] | None
     """By round, then by agent: whether the label is proven to stay; None for rules without a proof."""
@@ -116,12 +118,12 @@ class About(msgspec.Struct, frozen=True):
     """recorded or live."""
     title: str
     agents: list[str]
-    classes: tuple[str, str]
-    """The labels of +1 and -1."""
+    classes: tuple[str, ...]
+    """The labels of +1 and -1; of several classes, of the entries of a statistic."""
     rounds: int
     rule: str
     scale: float
-    """A usual |statistic|, for colours."""
+    """How clear a label usually is, for colours: a usual |statistic|, or lead of the largest entry over the second."""
     items: int
     """How many there are to choose from; 0 for a live network, whose items come and go."""
     has_truth: bool

@@ -8,11 +8,10 @@ from abc import ABC, abstractmethod
 import msgspec
 import numpy as np
 
-from collegium.agents.base import Signs
 from collegium.dashboard import what_if
 from collegium.dashboard.snapshot import About, Averages, Item, Network, Snapshot, network_of
 from collegium.dashboard.views import Views
-from collegium.dashboard.what_if import Changes, Doubles, World
+from collegium.dashboard.what_if import Changes, Doubles, Labels, World
 from collegium.errors import DataError, InputFileError
 from collegium.protocol import registry
 
@@ -89,7 +88,7 @@ class Feed(ABC):
 
         threading.Thread(target=run, name="compile", daemon=True).start()
 
-    def _before(self, world: World) -> Signs:
+    def _before(self, world: World) -> Labels:
         return what_if.decisions(world)
 
 
@@ -101,11 +100,11 @@ class Recorded(Feed):
         world: World,
         title: str,
         agents: tuple[str, ...] = (),
-        classes: tuple[str, str] = ("+1", "-1"),
+        classes: tuple[str, ...] = ("+1", "-1"),
         views: Views | None = None,
     ) -> None:
         super().__init__(views)
-        n, K = world.scores.shape
+        n, K = world.scores.shape[:2]
         if n == 0:
             raise InputFileError("there are no items to show")
         if views is not None and len(views) != n:
@@ -119,7 +118,7 @@ class Recorded(Feed):
             has_truth=world.y is not None, has_views=views is not None, network=network_of(world.policy),
             topologies=list(what_if.topologies(K)), rules=what_if.own_rules(),
         )  # fmt: skip
-        self._given: Signs | None = None
+        self._given: Labels | None = None
         first = opening(world.scores)
         self._snapshot = Snapshot(1, [what_if.item(world, first, self.picture(str(first)))])
         self.compile(world)
@@ -137,7 +136,7 @@ class Recorded(Feed):
             raise InputFileError(f"there is no item {item[:40]!r}: they are 0 to {n - 1}")
         return self._world, int(item)
 
-    def _before(self, world: World) -> Signs:
+    def _before(self, world: World) -> Labels:
         if self._given is None:
             self._given = what_if.decisions(world)
         return self._given
@@ -145,10 +144,13 @@ class Recorded(Feed):
 
 def opening(scores: Doubles) -> int:
     """The item to begin with: agents alone agree on it as little as possible, so that there is something to see."""
-    return int(np.abs(np.sign(scores).sum(axis=1)).argmin())
+    labels = what_if.labels_of(scores)
+    if scores.ndim == 2:
+        return int(np.abs(labels.sum(axis=1)).argmin())
+    return int((labels[:, :, None] == np.arange(scores.shape[2])).sum(axis=1).max(axis=1).argmin())
 
 
 def usual(scores: Doubles) -> float:
-    """A large but not extreme |score|: where colours become strong."""
-    sizes = np.abs(scores)
+    """How clear a clear but not extreme label is: where colours become strong."""
+    sizes = what_if.clearness(scores)
     return float(np.quantile(sizes, 0.8)) or 1.0 if sizes.size else 1.0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium import corruption, policy, topology
-from collegium.dashboard.snapshot import Averages, Item
+from collegium.dashboard.snapshot import Averages, Item, Statistic
 from collegium.errors import CollegiumError, RuleError, ScoreError
 from collegium.network import Run, collaborate, validated
 from collegium.policy import Policy
@@ -21,6 +21,7 @@ from collegium.topology import Graph
 from collegium.topology.deterministic import squarest
 
 Doubles = NDArray[np.float64]
+Labels = NDArray[np.int64]
 MOST_AGENTS, MOST_ROUNDS = 64, 200
 _MOST_NUMBERS = 4_000_000  # statistics held at once; beyond that fewer items are averaged
 _POINTS = 25  # of bits against error
@@ -57,14 +58,14 @@ class World:
 
     policy: Policy
     scores: Doubles
-    """Shape (n, K)."""
+    """Shape (n, K), or (n, K, C) of C > 2 classes."""
     rounds: int = 20
     rule: Rule = DeGroot()
     seed: int = 0
     names: Sequence[Any] | None = None
     """The items' names, if they have any."""
-    y: NDArray[np.int8] | None = None
-    """+1 or -1, or 0 where it is not known, shape (n,)."""
+    y: NDArray[Any] | None = None
+    """+1 or -1, or 0 where it is not known, shape (n,); of several classes the place, or -1 where it is not known."""
 
     def __post_init__(self) -> None:
         if self.policy.size > MOST_AGENTS:
@@ -84,7 +85,13 @@ class World:
 
     def averaged(self) -> int:
         """How many items fit into averages."""
-        return min(len(self.scores), max(1, _MOST_NUMBERS // (self.policy.size * (self.rounds + 1))))
+        each = self.policy.size * (self.rounds + 1) * (1 if self.scores.ndim == 2 else self.scores.shape[2])
+        return min(len(self.scores), max(1, _MOST_NUMBERS // each))
+
+    @property
+    def unknown(self) -> int:
+        """The label of an item whose class is not known, and of an agent that cannot decide."""
+        return 0 if self.scores.ndim == 2 else -1
 
 
 def topologies(K: int) -> dict[str, Graph]:
@@ -174,7 +181,7 @@ def item(world: World, i: int, picture: str | None = None) -> Item:
     return Item(
         id=str(i),
         name=str(name),
-        truth=None if world.y is None else int(world.y[i]) or None,
+        truth=None if world.y is None or world.y[i] == world.unknown else int(world.y[i]),
         rounds=T,
         statistics=run.statistics[:, 0].tolist(),
         limit=limit(world, world.scores[i]),
@@ -185,9 +192,10 @@ def item(world: World, i: int, picture: str | None = None) -> Item:
     )
 
 
-def limit(world: World, scores: Doubles) -> float | None:
+def limit(world: World, scores: Doubles) -> Statistic | None:
     """Where averaging at full precision, with nobody silent, ends; None for rules that do not average."""
-    return float(scores @ world.policy.perron) if tends_to_mean(world.rule) else None
+    found: Statistic = (world.policy.perron @ scores).tolist()
+    return found if tends_to_mean(world.rule) else None
 
 
 def own_rules() -> list[str]:
@@ -202,29 +210,39 @@ def own_rules() -> list[str]:
     return found
 
 
-def decisions(world: World) -> NDArray[np.int8]:
-    """Everybody's final label of the averaged items, shape (n, K); 0 where it has none."""
-    return _labels(_run(world))
+def labels_of(statistics: Doubles) -> Labels:
+    """+1, -1, or 0 where it cannot decide, of statistics (n, K); places of (n, K, C), -1 where two are largest."""
+    if statistics.ndim == 2:
+        return np.sign(statistics).astype(np.int64)
+    return np.where(clearness(statistics) > 0, statistics.argmax(axis=-1), -1)
 
 
-def _labels(run: Run) -> NDArray[np.int8]:
-    return np.asarray(np.sign(run.statistics[-1]), np.int8)
+def clearness(statistics: Doubles) -> Doubles:
+    """|statistic| of (n, K); the lead of the largest entry over the second of (n, K, C)."""
+    if statistics.ndim == 2:
+        return np.abs(statistics)
+    ordered = np.partition(statistics, -2, axis=-1)
+    return np.asarray(ordered[..., -1] - ordered[..., -2])
 
 
-def averages(world: World, before: NDArray[np.int8]) -> Averages:
+def decisions(world: World) -> Labels:
+    """Everybody's final label of the averaged items, shape (n, K); `World.unknown` where it has none."""
+    return labels_of(_run(world).statistics[-1])
+
+
+def averages(world: World, before: Labels) -> Averages:
     """Errors, bits and decisions over many items; `before` are the decisions of the world as it was given."""
     run = _run(world)
     n = run.statistics.shape[1]
-    labels = _labels(run)
-    alone = np.sign(world.scores[:n])
-    y = np.zeros(n, np.int8) if world.y is None else world.y[:n]
-    known = y != 0
+    labels, alone = labels_of(run.statistics[-1]), labels_of(world.scores[:n])
+    y = np.full(n, world.unknown) if world.y is None else world.y[:n]
+    known = y != world.unknown
     errors = best = worst = None
     wrong = (labels != labels[:, :1]).any(axis=1)
     if known.any():
         # Social learning begins at zero: who stops before the first round has its own statistic to decide by.
-        statistics = np.concatenate([world.scores[None, :n], run.statistics[1:]])[:, known]
-        rates = (statistics * y[known][None, :, None] <= 0).mean(axis=1)
+        pages = [alone, *map(labels_of, run.statistics[1:])]
+        rates = np.array([(page != y[:, None])[known].mean(axis=0) for page in pages])
         errors, best, worst = rates.mean(axis=1).tolist(), rates.min(axis=1).tolist(), rates.max(axis=1).tolist()
         wrong = known & (labels != y[:, None]).any(axis=1)
     shared = min(n, len(before))

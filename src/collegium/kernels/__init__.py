@@ -94,11 +94,11 @@ def find_sweep(job: Job, rules: Sequence[Rule]) -> Callable[[Job, list[int], Any
         from collegium.kernels import averaging
     except ImportError:
         return None
-    return lambda job, seeds, signs: averaging.sweep(averaging.arrays(job), known, seeds, signs)
+    return lambda job, seeds, labels: averaging.sweep(averaging.arrays(job), known, seeds, labels)
 
 
 def _serves(job: Job) -> bool:
-    return job.scores.shape[2] == 1 and type(job.links) is Perfect and type(job.mailbox) in (HoldLast, Renormalise)
+    return type(job.links) is Perfect and type(job.mailbox) in (HoldLast, Renormalise)
 
 
 def _serves_losses(job: Job) -> bool:

@@ -78,16 +78,12 @@ class Run:
     @property
     def bits(self) -> NDArray[np.int64]:
         """Bits sent per item, shape (n,): transmissions times the size of a message (64 a number unless quantised)."""
-        return self.transmissions * self._message_bits
+        return self.transmissions * self.rule.message_bits(self.numbers)
 
     @property
     def bits_by_round(self) -> NDArray[np.int64]:
         """Bits sent per round and item, shape (T, n)."""
-        return self.transmissions_by_round * self._message_bits
-
-    @property
-    def _message_bits(self) -> int:
-        return self.rule.codec.message_bits * self.rule.width(self.numbers)
+        return self.transmissions_by_round * self.rule.message_bits(self.numbers)
 
     @property
     def spoke(self) -> NDArray[np.bool_]:
@@ -181,26 +177,29 @@ class Run:
         return int(round) % len(self.statistics)
 
     def to_frame(self) -> pandas.DataFrame:
-        """A tidy pandas table: round, item, agent, statistic, decision."""
+        """A tidy pandas table: round, item, agent, statistic, decision; a row for every class where there are several.
+
+        Of several classes, `class` and `decision` are places 0 … d-1.
+        """
         try:
             import pandas
         except ImportError:
             raise BackendError("to_frame needs pandas: pip install 'collegium[tables]'") from None
-        if self.numbers > 1:
-            raise RuleError("to_frame lists one number a statistic; several classes have several")
-        pages, n, K = self.statistics.shape
-        first = self.rounds + 1 - pages
+        pages, n, K = self.statistics.shape[:3]
+        d, first = self.numbers, self.rounds + 1 - pages
         names = np.arange(n) if self.items is None else np.asarray(self.items)
-        values = self.statistics.ravel()
-        return pandas.DataFrame(
-            {
-                "round": np.repeat(np.arange(first, self.rounds + 1), n * K),
-                "item": np.tile(np.repeat(names, K), pages),
-                "agent": np.tile(np.arange(K), pages * n),
-                "statistic": values,
-                "decision": np.where(values < 0, np.int8(-1), np.int8(1)),
-            }
-        )
+        decisions = np.concatenate([self.decisions(page).ravel() for page in range(pages)])
+        columns = {
+            "round": np.repeat(np.arange(first, self.rounds + 1), n * K * d),
+            "item": np.tile(np.repeat(names, K * d), pages),
+            "agent": np.tile(np.repeat(np.arange(K), d), pages * n),
+            "class": np.tile(np.arange(d), pages * n * K),
+            "statistic": self.statistics.ravel(),
+            "decision": np.repeat(decisions, d),
+        }
+        if d == 1:
+            del columns["class"]
+        return pandas.DataFrame(columns)
 
     def __repr__(self) -> str:
         n, K = self.statistics.shape[1:3]

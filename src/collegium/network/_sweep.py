@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium import kernels
 from collegium._util.arguments import whole_number
-from collegium._util.labels import to_signs
+from collegium._util.labels import to_places, to_signs
+from collegium._util.measures import leads
 from collegium._util.randomness import Seed, child
 from collegium.errors import RuleError, ScoreError
 from collegium.kernels.job import Job
@@ -36,11 +37,13 @@ class Sweep:
     transmissions: Doubles
     """Mean transmissions per item up to each round, shape (R, M, T+1)."""
     rules: tuple[Rule, ...]
+    numbers: int = 1
+    """d, how many numbers a score has: 1, or the number of classes."""
 
     @property
     def bits(self) -> Doubles:
         """Mean bits per item up to each round, shape (R, M, T+1)."""
-        size = np.array([rule.codec.message_bits * rule.width(1) for rule in self.rules], np.float64)
+        size = np.array([rule.message_bits(self.numbers) for rule in self.rules], np.float64)
         return self.transmissions * size[:, None, None]
 
     def __repr__(self) -> str:
@@ -64,7 +67,8 @@ def sweep(
     """Errors and transmissions of many rules on the same scores in one pass.
 
     For a grid of thresholds, a grid of (patience, confidence), or many realisations of a quantiser: nothing but
-    the averages is kept. Realisation m equals `collaborate` with `rng=collegium.randomness.child(seed, m)`.
+    the averages is kept. Realisation m equals `collaborate` with `rng=collegium.randomness.child(seed, m)`. Scores and
+    labels are as for `collaborate` and `Run.errors`, of two classes or several.
 
     >>> from collegium import policy, protocol, topology
     >>> rules = [protocol.DeltaTrigger(e) for e in (0.1, 1.0)]
@@ -79,27 +83,30 @@ def sweep(
         raise RuleError("sweep needs at least one rule")
     realisations = whole_number(realisations, "realisations", RuleError, at_least=1)
     job = validated(scores, schedule, rounds, rules, rng, items=items, mailbox=mailbox)
-    if job.scores.shape[2] > 1:
-        raise ScoreError("sweep counts errors of two classes, one number a score; run several classes one by one")
-    signs = to_signs(y, len(job.scores), classes).astype(np.float64)
-    if not len(job.scores):
+    n, _, d = job.scores.shape
+    labels = (to_signs(y, n, classes) if d == 1 else to_places(y, n, d, classes)).astype(np.float64)
+    if not n:
         raise ScoreError("sweep averages over items, but there are none")
     seeds = [child(job.seed, m) for m in range(realisations)]
     compiled = kernels.find_sweep(job, rules)
     if compiled is None:
-        return _rule_by_rule(job, rules, seeds, signs)
-    tally = compiled(job, seeds, signs)
-    n, shape = len(signs), (len(rules), realisations, job.rounds + 1)
-    return Sweep(tally.errors.reshape(*shape, schedule.size) / n, tally.transmissions.reshape(shape) / n, tuple(rules))
+        return _rule_by_rule(job, rules, seeds, labels)
+    tally = compiled(job, seeds, labels)
+    shape = len(rules), realisations, job.rounds + 1
+    errors = tally.errors.reshape(*shape, schedule.size) / n
+    return Sweep(errors, tally.transmissions.reshape(shape) / n, tuple(rules), d)
 
 
-def _rule_by_rule(job: Job, rules: Sequence[Rule], seeds: list[int], signs: Doubles) -> Sweep:
+def _rule_by_rule(job: Job, rules: Sequence[Rule], seeds: list[int], labels: Doubles) -> Sweep:
     """For rules without a kernel for sweeps."""
     errors = np.empty((len(rules), len(seeds), job.rounds + 1, job.schedule.size))
     transmissions = np.zeros(errors.shape[:3])
+    d = job.scores.shape[2]
     for r, rule in enumerate(rules):
         for m, seed in enumerate(seeds):
             recorded = run_job(job._replace(seed=seed), rule)
-            errors[r, m] = (~(recorded.statistics[..., 0] * signs[:, None] > 0)).mean(axis=1)
+            statistics = recorded.statistics
+            right = statistics[..., 0] * labels[:, None] > 0 if d == 1 else leads(statistics, labels.astype(np.intp))
+            errors[r, m] = (~right).mean(axis=1)
             transmissions[r, m, 1:] = np.cumsum(recorded.costs.mean(axis=1))
-    return Sweep(errors, transmissions, tuple(rules))
+    return Sweep(errors, transmissions, tuple(rules), d)

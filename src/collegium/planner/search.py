@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.arguments import real_number, whole_number
-from collegium._util.labels import to_signs
+from collegium._util.labels import to_places, to_signs
 from collegium._util.measures import Interval, mean_interval, wrong
 from collegium._util.progress import track
-from collegium._util.scores import check_scores
+from collegium._util.scores import check_scores_of_classes
 from collegium.errors import RuleError, ScoreError
 from collegium.network import collaborate, sweep
 from collegium.planner.candidates import Network, networks, rules
@@ -22,8 +22,10 @@ from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
 from collegium.protocol.registry import describe
 from collegium.theory.certificate import Certificate, certify
+from collegium.theory.finite_precision import coarseness as coarseness_of
 
 Doubles = NDArray[np.float64]
+Labels = NDArray[np.int8] | NDArray[np.intp]
 LONGEST_FRONT = 24
 
 
@@ -86,19 +88,22 @@ def plan(
 ) -> Answer:
     """Search networks over the K agents, weights, rounds, bits and stopping rules for the best way to collaborate.
 
-    scores: local statistics (n, K) of items with labels y. The items are split in halves, class by class: plans are
-    chosen on the first by their mean error over agents and their bits per item, and reported on the second, so that a
-    plan that was merely lucky is seen to be.
+    scores: local statistics of items with labels y, shape (n, K), or (n, K, C) of C > 2 classes. The items are split in
+    halves, class by class: plans are chosen on the first by their mean error over agents and their bits per item, and
+    reported on the second, so that a plan that was merely lucky is seen to be.
 
     target_error: the cheapest plan with at most this error is recommended. budget_bits: the best plan with at most so
     many bits per item. Both: the cheapest that meets both. Neither: the plan with the smallest error.
     """
     begun = time.perf_counter()
     c = np.asarray(scores)
-    if c.ndim != 2 or c.shape[1] < 2:
+    if c.ndim not in (2, 3) or c.shape[1] < 2:
         raise ScoreError(f"planning needs scores of at least two agents, shape (items, agents); got shape {c.shape}")
-    c = check_scores(scores, c.shape[1])
-    signs = to_signs(y, len(c), classes)
+    c = check_scores_of_classes(scores, c.shape[1])
+    if c.shape[2] > 1:
+        labels: Labels = to_places(y, len(c), c.shape[2], classes)
+    else:
+        c, labels = c[:, :, 0], to_signs(y, len(c), classes)
     size = float(np.abs(c).max(initial=0.0))
     if size and not 1e-100 < size < 1e100:
         raise ScoreError(f"scores of size {size:.2g} are too small or too large to compute with: rescale them")
@@ -108,14 +113,14 @@ def plan(
         real_number(budget_bits, "the budget in bits", RuleError, at_least=0)
     rounds = whole_number(rounds, "rounds", RuleError, at_least=1)
     realisations = whole_number(realisations, "realisations", RuleError, at_least=1)
-    first, second = _halves(signs, seed)
-    measured = _measure(c, signs, first, rounds, realisations, seed)
+    first, second = _halves(labels, _inside(c), seed)
+    measured = _measure(c, labels, first, rounds, realisations, seed)
     best = _front(measured)
     chosen, met, why = _recommend(measured, best, target_error, budget_bits)
-    quiet = float(wrong(c[first], signs[first]).mean())
+    quiet = float(wrong(c[first], labels[first]).mean())
     shown = sorted({*_spread(best), chosen}, key=best.index)
-    front = {i: _report(measured, i, c, signs, second, seed) for i in shown}
-    alone = mean_interval(wrong(c[second], signs[second]))
+    front = {i: _report(measured, i, c, labels, second, seed) for i in shown}
+    alone = mean_interval(wrong(c[second], labels[second]))
     recommended = front[chosen]
     if target_error is not None and quiet <= target_error:
         recommended = _silence(measured.networks[0], quiet, alone)
@@ -127,9 +132,9 @@ def plan(
         front=tuple(front.values()),
         recommended=recommended,
         met=met,
-        reasons=(why, *_beside(recommended, alone, target_error, budget_bits)),
+        reasons=(why, *_beside(recommended, alone, len(_inside(c)), target_error, budget_bits)),
         alone=alone,
-        certificate=_certificate(recommended, c[second], signs[second], second, seed),
+        certificate=_certificate(recommended, c[second], labels[second], second, seed),
         searched=len(measured.error),
         seconds=time.perf_counter() - begun,
     )
@@ -148,7 +153,7 @@ class Measured:
     rules: list[Rule]
 
 
-def _measure(c: Doubles, signs: NDArray[np.int8], half: NDArray[np.int64], T: int, M: int, seed: int) -> Measured:
+def _measure(c: Doubles, labels: Labels, half: NDArray[np.int64], T: int, M: int, seed: int) -> Measured:
     """Mean error over agents and bits per item of every network, rule and number of rounds."""
     # Thresholds come from the half that chooses; the range of the quantiser is that of all scores, since one outside
     # it could not be sent.
@@ -158,7 +163,7 @@ def _measure(c: Doubles, signs: NDArray[np.int8], half: NDArray[np.int64], T: in
     for network in track(tried, "searching networks"):
         for some, times in ((exact, 1), (coarse, M)):
             found = sweep(
-                c[half], network.policy, some, signs[half], T, seed, realisations=times, items=half, classes=(1, -1)
+                c[half], network.policy, some, labels[half], T, seed, realisations=times, items=half, classes=_inside(c)
             )
             errors.append(found.errors.mean(axis=(1, 3))[:, 1:])
             bits.append(found.bits.mean(axis=1)[:, 1:])
@@ -183,15 +188,13 @@ def _spread(front: list[int]) -> list[int]:
     return [front[i] for i in places]
 
 
-def _report(
-    measured: Measured, i: int, c: Doubles, signs: NDArray[np.int8], half: NDArray[np.int64], seed: int
-) -> Plan:
+def _report(measured: Measured, i: int, c: Doubles, labels: Labels, half: NDArray[np.int64], seed: int) -> Plan:
     network, rule, t = measured.networks[measured.network[i]], measured.rules[measured.rule[i]], int(measured.round[i])
     run = collaborate(c[half], network.policy, t, rule, seed, record="final", items=half)
     return Plan(
         network.topology, network.weighing, rule, t, network.policy,
         float(measured.error[i]), float(measured.bits[i]),
-        mean_interval(wrong(run.statistics[-1], signs[half])), mean_interval(run.bits.astype(np.float64)),
+        mean_interval(wrong(run.statistics[-1], labels[half])), mean_interval(run.bits.astype(np.float64)),
     )  # fmt: skip
 
 
@@ -229,7 +232,7 @@ def _silence(network: Network, error: float, alone: Interval) -> Plan:
     )  # fmt: skip
 
 
-def _beside(best: Plan, alone: Interval, target: float | None, budget: float | None) -> tuple[str, ...]:
+def _beside(best: Plan, alone: Interval, C: int, target: float | None, budget: float | None) -> tuple[str, ...]:
     """The plan on the other half of the items."""
     reasons = [
         f"on the other half: error {best.error.mean:.4f} ± {best.error.half:.4f} for {best.bits.mean:.4g} bits per "
@@ -238,8 +241,8 @@ def _beside(best: Plan, alone: Interval, target: float | None, budget: float | N
     if target is not None and best.error.mean > target:
         sure = "beyond doubt" if best.error.mean - best.error.half > target else "within the interval"
         reasons.append(f"there it misses the target of {target:g}, {sure}: choosing among many flatters the chosen")
-    if alone.mean > 0.5:
-        reasons.append("alone the agents are wrong more often than right: are the classes the right way round?")
+    if alone.mean > 1 - 1 / C:
+        reasons.append("alone the agents are wrong more often than by guessing: are the classes the right way round?")
     if budget is not None and best.bits.mean > budget >= best.chosen_bits:
         reasons.append(
             f"there it needs more than {budget:g} bits per item on average: a stopping rule depends on the items"
@@ -247,22 +250,30 @@ def _beside(best: Plan, alone: Interval, target: float | None, budget: float | N
     return tuple(reasons)
 
 
-def _certificate(best: Plan, c: Doubles, signs: NDArray[np.int8], items: NDArray[np.int64], seed: int) -> Certificate:
+def _certificate(best: Plan, c: Doubles, labels: Labels, items: NDArray[np.int64], seed: int) -> Certificate:
     """Guarantee and error for the plan's network and precision, without silence."""
     rule: Rule = DeGroot()
     bits, coarseness = None, 0.0
     if isinstance(best.rule, Quantised):
-        bits, coarseness = best.rule.bits, best.rule.bound / 2
+        bits = best.rule.bits
+        coarseness = float(coarseness_of(best.rule.bound, classes=len(_inside(c))))
         rule = Quantised(rule, bits, best.rule.bound)
-    errors = collaborate(c, best.policy, best.rounds, rule, seed, items=items).errors(signs, classes=(1, -1))
-    return certify(c, signs, best.policy, best.rounds, bits=bits, errors=errors, classes=(1, -1), coarseness=coarseness)
+    errors = collaborate(c, best.policy, best.rounds, rule, seed, items=items).errors(labels, classes=_inside(c))
+    return certify(
+        c, labels, best.policy, best.rounds, bits=bits, errors=errors, classes=_inside(c), coarseness=coarseness
+    )
 
 
-def _halves(signs: NDArray[np.int8], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inside(c: Doubles) -> Sequence[int]:
+    """What labels are called inside, so that those of a half need not be all there."""
+    return (1, -1) if c.ndim == 2 else range(c.shape[2])
+
+
+def _halves(labels: Labels, inside: Sequence[int], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     rng = np.random.default_rng(whole_number(seed, "seed", RuleError))
     parts: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-    for sign in (1, -1):
-        rows = rng.permutation(np.flatnonzero(signs == sign))
+    for label in inside:
+        rows = rng.permutation(np.flatnonzero(labels == label))
         if len(rows) < 4:
             raise ScoreError(f"planning splits the items in halves and needs four of each class; one has {len(rows)}")
         parts[0].append(rows[: len(rows) // 2])

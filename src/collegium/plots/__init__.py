@@ -12,6 +12,7 @@ from collegium.plots.figures import (
     panels,
     plan_figure,
     save,
+    statistic_figure,
     to_bytes,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "panels",
     "plan_figure",
     "save",
+    "statistic_figure",
     "to_bytes",
 ]

@@ -15,6 +15,7 @@ from collegium.topology.deterministic import circle
 
 if TYPE_CHECKING:
     from collegium.fusion import ComparisonRow
+    from collegium.network import Run
     from collegium.planner import Answer
     from collegium.theory.certificate import Certificate
 
@@ -22,6 +23,8 @@ MANY = 400
 """Above this many agents a drawing of every link is a blot; their Perron weights are drawn instead."""
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"  # safe for colour-blind readers (Okabe and Ito)
+CLASSES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31", "#6B4C9A", "#8A9A00")
+"""One colour per class; more classes begin again with another line."""
 
 
 _ROUND_NUMBERS = [factor * 10**power for power in range(7) for factor in (1, 2, 5)]
@@ -133,6 +136,33 @@ def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend()
+    axes.set_title(_wrapped(title))
+    return figure
+
+
+def statistic_figure(run: "Run", item: int, classes: Sequence[str], title: str) -> Any:
+    """Every agent's statistic of one item against rounds: of two classes one line an agent, of several one for each
+    class, in its colour.
+
+    classes: the names of +1 and -1, or of the entries.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _canvas((6.4, 4.2))
+    entries = run.statistics[:, item].reshape(len(run.statistics), run.statistics.shape[2], -1)
+    rounds = np.arange(run.rounds + 1 - len(entries), run.rounds + 1)
+    several = entries.shape[2] > 1
+    for c in range(entries.shape[2]):
+        colour, style = CLASSES[c % len(CLASSES)], ("-", "--", ":")[c // len(CLASSES) % 3]
+        axes.plot(rounds, entries[:, :, c], color=colour, linestyle=style, linewidth=1.0, alpha=0.7)
+        name = classes[c] if several else "each agent"
+        axes.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.set_xlabel("communication round (0 = each agent alone)")
+    axes.set_ylabel("entry of the statistic" if several else f"statistic: above 0 {classes[0]}, below {classes[1]}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend(ncols=1 + entries.shape[2] // 6, fontsize="small")
     axes.set_title(_wrapped(title))
     return figure
 

@@ -28,43 +28,27 @@ from collegium.protocol.base import Rule
 GROUP = "collegium.rules"
 P = TypeVar("P")
 
+_PARTS = {
+    "rule": ("protocol", "Rule", "DeGroot SocialLearning DeltaTrigger LabelStability Averaging Quantised"),
+    "combine": ("protocol.combine", "Combine", "WeightedMean"),
+    "trigger": ("protocol.trigger", "Trigger", "Always Delta LabelStable"),
+    "codec": ("protocol.codec", "Codec", "Float64 Quantise"),
+    "mailbox": ("protocol.mailbox", "Mailbox", "HoldLast Renormalise"),
+    "links": ("links", "Links", "Perfect Lossy Delayed Cut"),
+    "schedule": ("schedule", "Schedule", "Alternating Pairwise"),
+}
+"""Of every kind of part: its module, its base, and those that are built in; delta-trigger is DeltaTrigger."""
+_NETWORKS = {"graph": ("topology", "Graph"), "policy": ("policy", "Policy"), "weights": ("schedule.weights", "Weights")}
+
+
+def _written(class_name: str) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", class_name.replace("DeGroot", "Degroot")).lower()
+
+
 _BUILT_IN = {
-    "rule": {
-        "degroot": "protocol.degroot:DeGroot",
-        "social-learning": "protocol.social_learning:SocialLearning",
-        "delta-trigger": "protocol.delta_trigger:DeltaTrigger",
-        "label-stability": "protocol.label_stability:LabelStability",
-        "averaging": "protocol.averaging:Averaging",
-        "quantised": "protocol.quantised:Quantised",
-    },
-    "combine": {"weighted-mean": "protocol.combine:WeightedMean"},
-    "trigger": {
-        "always": "protocol.trigger:Always",
-        "delta": "protocol.trigger:Delta",
-        "label-stable": "protocol.trigger:LabelStable",
-    },
-    "codec": {"float64": "protocol.codec:Float64", "quantise": "protocol.codec:Quantise"},
-    "mailbox": {"hold-last": "protocol.mailbox:HoldLast", "renormalise": "protocol.mailbox:Renormalise"},
-    "links": {
-        "perfect": "links:Perfect",
-        "lossy": "links:Lossy",
-        "delayed": "links:Delayed",
-        "cut": "links:Cut",
-    },
-    "schedule": {"alternating": "schedule:Alternating", "pairwise": "schedule:Pairwise"},
-    "network": {"graph": "topology:Graph", "policy": "policy:Policy", "weights": "schedule.weights:Weights"},
-}
-_BASES = {
-    "rule": "protocol.base:Rule",
-    "combine": "protocol.combine:Combine",
-    "trigger": "protocol.trigger:Trigger",
-    "codec": "protocol.codec:Codec",
-    "mailbox": "protocol.mailbox:Mailbox",
-    "links": "links:Links",
-    "schedule": "schedule:Schedule",
-}
-_EARLIER = {"DeGroot": "degroot", "SocialLearning": "social-learning", "DeltaTrigger": "delta-trigger",
-            "LabelStability": "label-stability", "Quantised": "quantised"}  # fmt: skip
+    kind: {_written(one): (module, one) for one in classes.split()} for kind, (module, _, classes) in _PARTS.items()
+} | {"network": _NETWORKS}
+_EARLIER = {one: name for name, (_, one) in _BUILT_IN["rule"].items() if one != "Averaging"}
 """What files of the first version call the rules."""
 _registered: dict[str, type] = {}
 _LONGEST, _DEEPEST = 20_000, 20
@@ -111,10 +95,10 @@ def fingerprint() -> str:
     found = hashlib.sha256()
     for name, point in sorted(_installed().items()):
         spec = find_spec(point.module.partition(".")[0])
-        folder = Path(spec.origin).parent if spec is not None and spec.origin else None
-        files = [] if spec is None or not spec.origin else [Path(spec.origin)]
-        if spec is not None and spec.submodule_search_locations and folder is not None:
-            files = sorted(folder.rglob("*.py"))
+        origin = None if spec is None or spec.origin is None else Path(spec.origin)
+        files = [] if origin is None else [origin]
+        if spec is not None and origin is not None and spec.submodule_search_locations:
+            files = sorted(origin.parent.rglob("*.py"))
         found.update(f"{name}={point.value}".encode() + b"".join(file.read_bytes() for file in files))
     return found.hexdigest()
 
@@ -124,9 +108,7 @@ def kind_of(name: str, what: str = "rule") -> type[Any]:
     name = _EARLIER.get(name, name)
     for built_in in _BUILT_IN.values():
         if name in built_in:
-            module, _, attribute = built_in[name].partition(":")
-            found: type[Any] = getattr(import_module(f"collegium.{module}"), attribute)
-            return found
+            return _attribute(*built_in[name])
     if name in _registered:
         return _registered[name]
     point = _installed().get(name)
@@ -136,7 +118,7 @@ def kind_of(name: str, what: str = "rule") -> type[Any]:
             f"by a package with an entry point in the group {GROUP}"
         )
     try:
-        found = point.load()
+        found: type[Any] = point.load()
     except Exception as problem:
         raise RuleError(f"{name!r} ({point.value}) cannot be loaded: {type(problem).__name__}: {problem}") from problem
     if not _is_frozen(found):
@@ -144,12 +126,17 @@ def kind_of(name: str, what: str = "rule") -> type[Any]:
     return found
 
 
+def _attribute(module: str, name: str) -> type[Any]:
+    found: type[Any] = getattr(import_module(f"collegium.{module}"), name)
+    return found
+
+
 def name_of(part: Any) -> str:
     """The name of a part's class."""
     kind = type(part)
     for built_in in _BUILT_IN.values():
-        for name, path in built_in.items():
-            if path.rpartition(":")[2] == kind.__name__ and kind_of(name) is kind:
+        for name, (_, attribute) in built_in.items():
+            if attribute == kind.__name__ and kind_of(name) is kind:
                 return name
     for name, own in _registered.items():
         if own is kind:
@@ -168,16 +155,12 @@ def name_of(part: Any) -> str:
 
 def to_data(value: Any) -> Any:
     """A part as plain data for JSON: `{name: {setting: value}}`."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, str, type(None))):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RuleError(f"only finite numbers can be written, got {value}")
+    if isinstance(value, (bool, int, float, str, type(None))):
         return value
-    if isinstance(value, (float, np.floating)):
-        if not math.isfinite(value):
-            raise RuleError(f"only finite numbers can be written, got {value}")
-        return float(value)
-    if isinstance(value, np.integer):
-        return int(value)
     if isinstance(value, (list, tuple)):
         return [to_data(one) for one in value]
     if hasattr(value, "to_data"):
@@ -248,8 +231,7 @@ def rule_from_text(text: str) -> Rule:
 
 
 def _of_kind(part: Any, written: str, what: str) -> Any:
-    module, _, base = _BASES[what].partition(":")
-    if not isinstance(part, getattr(import_module(f"collegium.{module}"), base)):
+    if not isinstance(part, _attribute(*_PARTS[what][:2])):
         raise RuleError(f"{written!r:.80} is no {what}; known are {', '.join(names(what))}")
     return part
 
@@ -291,7 +273,7 @@ def _from_text(text: str, what: str, depth: int) -> Any:
         raise RuleError(f"{text[:60]!r} has more than {_DEEPEST} brackets within each other")
     name, _, rest = text.strip().partition(":")
     kind = kind_of(name, what)
-    if not depth and name in _BUILT_IN["network"]:
+    if not depth and name in _NETWORKS:
         raise RuleError(f"{name!r} is no {what}; known are {', '.join(names(what))}")
     given: list[Any] = []
     named: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 // The page: one feed in, playback, what-ifs, and everything drawn from one state.
 
+import { areSeveral, clearness, className, colourName, label, markOf, placeOf, setClasses } from "./classes.js";
 import { NetworkView } from "./network.js";
 import { ConsensusPlot, CostPlot } from "./plots.js";
 import { AgentTable, HealthTable } from "./tables.js";
@@ -34,14 +35,14 @@ async function begin() {
   state.scale = about.scale;
   document.title = `Collegium · ${about.title}`;
   $("title").textContent = $("title").title = about.title;
-  $("plus-name").textContent = about.classes[0];
-  $("minus-name").textContent = about.classes[1];
+  setClasses(about.classes);
+  legend(about.classes);
   $("item").max = about.items - 1;
   $("item").hidden = isLive();
   $("which").closest("label").hidden = $("onward-label").hidden = isLive();
   $("follow-label").hidden = $("health").hidden = !isLive();
   view = new NetworkView($("links"), $("nodes"), about, choose);
-  plot = new ConsensusPlot($("plot"), about.classes, (t) => stepTo(t));
+  plot = new ConsensusPlot($("plot"), (t) => stepTo(t));
   cost = new CostPlot($("cost-plot"));
   agents = new AgentTable(document.querySelector("#agents tbody"), about, (k) => choose(state.chosen === k ? null : k));
   health = new HealthTable(document.querySelector("#health tbody"), about);
@@ -50,6 +51,22 @@ async function begin() {
   document.addEventListener("visibilitychange", watch);
   watch();
   requestAnimationFrame(frame);
+}
+
+function legend(classes) {
+  const keys = classes.map((name, c) => {
+    const key = Object.assign(document.createElement("span"), { className: "key" });
+    const mark = Object.assign(document.createElement("b"), { className: `shape ${colourName(c)}`, textContent: markOf(c) });
+    key.append(mark, markOf(c) === name ? "" : ` ${name}`);
+    return key;
+  });
+  document.querySelector(".legend").prepend(...keys);
+  if (!areSeveral()) return;
+  $("statistic-heading").textContent = "Lead";
+  $("statistic-heading").title = "How far the largest entry is ahead of the second";
+  const heading = Object.assign(document.createElement("th"), { scope: "col", textContent: "Shares" });
+  $("statistic-heading").before(heading);
+  $("plot").setAttribute("aria-label", "Every agent's entries against rounds, one colour per class");
 }
 
 // A browser has six connections to a server for all its tabs: one that is hidden, or has all there is, lets go of its own.
@@ -101,7 +118,7 @@ function receive(snapshot) {
 }
 
 function rescale() {
-  const sizes = [...state.items.values()].flatMap((item) => item.statistics[0] ?? []).filter((v) => v !== null).map(Math.abs);
+  const sizes = [...state.items.values()].flatMap((item) => item.statistics[0] ?? []).filter((v) => v !== null).map(clearness);
   sizes.sort((a, b) => a - b);
   state.scale = sizes[Math.floor(0.8 * sizes.length)] || 1;
 }
@@ -286,8 +303,8 @@ function effects(item, averages) {
   if (averages) rows.push(["Bits per item", change(before?.bits.at(-1)[1], averages.bits.at(-1)[1], count)]);
   rows.push(["Bits, this item", change(changed ? given.item.bits : null, item.bits, count)]);
   if (changed) {
-    const last = (one) => (one.statistics.at(-1) ?? []).map((value) => Math.sign(value));
-    const old = last(given.item), differ = last(item).filter((label, k) => label !== old[k]).length;
+    const last = (one) => (one.statistics.at(-1) ?? []).map((value) => (value === null ? -1 : label(value)));
+    const old = last(given.item), differ = last(item).filter((now, k) => now !== old[k]).length;
     rows.push(["Changed here", `${differ} of ${old.length}`]);
     if (averages) rows.push(["Changed overall", percent(averages.changed)]);
   }
@@ -301,23 +318,26 @@ function effects(item, averages) {
 
 // What follows the round: texts, numbers, the slider.
 function write(t) {
-  const { item, network } = shown(), { classes } = state.about;
+  const { item, network } = shown();
   agents.draw(item, network, t, state.changed ? state.given.item : null);
   $("round").value = t;
   $("round-name").textContent = `round ${t} of ${item.rounds}`;
   $("round").setAttribute("aria-valuetext", `round ${t} of ${item.rounds}`);
   $("play").textContent = state.playing ? "❚❚ Pause" : state.playhead >= item.rounds ? "↻ Replay" : "▶ Play";
   const known = (item.statistics[t] ?? []).filter((value) => value !== null);
-  const plus = known.filter((value) => value > 0).length, minus = known.filter((value) => value < 0).length;
-  const label = minus > plus ? 1 : 0, most = Math.max(plus, minus), none = known.length - plus - minus;
+  const labels = known.map(label), votes = state.about.classes.map((_, c) => labels.filter((one) => one === c).length);
+  const most = Math.max(...votes), decided = votes.indexOf(most), none = labels.filter((one) => one < 0).length;
   const settled = item.settled?.[t]?.filter(Boolean).length ?? null;
-  const texts = most ? [`${most} of ${known.length} decide ${classes[label]}`] : [];
+  const texts = most ? [`${most} of ${known.length} decide ${className(decided)}`] : [];
   if (none) texts.push(most ? `${none} undecided` : `${none} of ${known.length} undecided`);
   if (settled !== null && (!isLive() || t === item.rounds)) texts.push(settled === known.length ? "all settled" : `${settled} settled`);
-  if (item.truth !== null) texts.push(`it is ${classes[item.truth < 0 ? 1 : 0]}${most && most === known.length ? ((item.truth < 0) === (label === 1) ? " ✓" : " ✗") : ""}`);
+  if (item.truth !== null) {
+    const truth = placeOf(item.truth), mark = most && most === known.length ? (truth === decided ? " ✓" : " ✗") : "";
+    texts.push(`it is ${className(truth)}${mark}`);
+  }
   $("verdict").setAttribute("aria-live", state.playing ? "off" : "polite");
   $("verdict").textContent = texts.join(" · ");
-  if (!state.playing) view.name(item, t, classes);
+  if (!state.playing) view.name(item, t);
   cost.draw(state.given.averages, state.changed?.averages, t, isLive() && ![...state.items.values()].some(isWhole));
   state.written = { t, at: performance.now(), playing: state.playing };
 }

@@ -1,6 +1,7 @@
 // The network: links on a canvas, because they move all the time; agents in SVG, because they can be chosen.
 
-import { colour, fitCanvas, shade, sign, signed, tone } from "./texts.js";
+import { areSeveral, between, className, label, markOf, shade, tone, written } from "./classes.js";
+import { colour, fitCanvas } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARKS = { late: "◔", mute: "◌", silent: "◌", down: "○", "over-budget": "✕", refused: "✕" };
@@ -153,9 +154,9 @@ export class NetworkView {
     const now = item.statistics[t] ?? [], then = item.statistics[t + 1];
     this.agents.forEach((one, k) => {
       let value = now[k] ?? null;
-      if (then && share > 0 && value !== null && then[k] !== null) value += (then[k] - value) * share;
+      if (then && share > 0 && value !== null && then[k] !== null) value = between(value, then[k], share);
       const settled = Boolean(item.settled?.[t]?.[k]);
-      const { fill, ink } = shade(value, scale), symbol = sign(value), shown = one.shown;
+      const { fill, ink } = shade(value, scale), symbol = value === null ? "?" : markOf(label(value)), shown = one.shown;
       if (shown.fill !== fill) one.body.setAttribute("fill", (shown.fill = fill));
       if (shown.symbol !== symbol || shown.ink !== ink) {
         one.sign.textContent = shown.symbol = symbol;
@@ -194,12 +195,12 @@ export class NetworkView {
       pen.globalAlpha = (this.chosen === null || near ? 0.75 : 0.2) * crowd;
       arrow(pen, from, to, colour("muted"));
       if (dots && sends) {
-        const value = item.statistics[t]?.[a] ?? 0;
+        const value = item.statistics[t]?.[a] ?? 0, isSquare = label(value) === 1 && !areSeveral();
         pen.globalAlpha = 1;
         pen.fillStyle = tone(value);
         const x = from[0] + (to[0] - from[0]) * share, y = from[1] + (to[1] - from[1]) * share;
         pen.beginPath();
-        value < 0 ? pen.rect(x - 3, y - 3, 6, 6) : pen.arc(x, y, 3.4, 0, 7);
+        isSquare ? pen.rect(x - 3, y - 3, 6, 6) : pen.arc(x, y, 3.4, 0, 7);
         pen.fill();
       }
     }
@@ -218,12 +219,13 @@ export class NetworkView {
   }
 
   // What a screen reader reads of each agent.
-  name(item, t, classes) {
+  name(item, t) {
     this.agents.forEach((one, k) => {
       const value = item.statistics[t]?.[k] ?? null;
-      const label = value === null ? "nothing yet" : !value ? "neither" : `${classes[value < 0 ? 1 : 0]}, statistic ${signed(value)}`;
+      const c = value === null ? -1 : label(value), what = areSeveral() ? "lead" : "statistic";
+      const text = value === null ? "nothing yet" : c < 0 ? "undecided" : `${className(c)}, ${what} ${written(value)}`;
       const settled = item.settled?.[t]?.[k] ? ", settled" : "";
-      one.group.setAttribute("aria-label", `Agent ${k}, ${this.about.agents[k]}: ${label}${settled}`);
+      one.group.setAttribute("aria-label", `Agent ${k}, ${this.about.agents[k]}: ${text}${settled}`);
     });
   }
 }

@@ -1,6 +1,7 @@
 // Two plots: every agent's statistic against rounds, and bits against error.
 
-import { colour, fitCanvas, labelled, percent, signed, tone } from "./texts.js";
+import { areSeveral, between, classColour, label, labelled, tone } from "./classes.js";
+import { colour, fitCanvas, percent, signed } from "./texts.js";
 
 const FONT = "11.5px system-ui, sans-serif";
 
@@ -13,8 +14,8 @@ function steps(low, high, wanted) {
 }
 
 export class ConsensusPlot {
-  constructor(canvas, classes, scrub) {
-    Object.assign(this, { canvas, classes, item: null });
+  constructor(canvas, scrub) {
+    Object.assign(this, { canvas, item: null });
     this.behind = document.createElement("canvas");
     const at = (event) => {
       const { left } = canvas.getBoundingClientRect();
@@ -30,8 +31,8 @@ export class ConsensusPlot {
     Object.assign(this, { item, ghost, chosen });
     const { width, height } = fitCanvas(this.canvas);
     if (!width) return;
-    const known = [...item.statistics.flat(), ...(ghost?.statistics.flat() ?? []), item.limit, 0].filter((v) => v !== null && v !== undefined);
-    let low = Math.min(...known), high = Math.max(...known);
+    const known = [item.statistics, ghost?.statistics ?? [], item.limit, 0].flat(3).filter((v) => v !== null && v !== undefined);
+    let [low, high] = known.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [0, 0]);
     const margin = 0.07 * (high - low || 1);
     low -= margin;
     high += margin;
@@ -43,10 +44,12 @@ export class ConsensusPlot {
     this.axes(pen);
     if (ghost) {
       pen.setLineDash([2, 4]);
-      this.lines(pen, ghost, ghost.rounds, () => [colour("muted"), 0.55, 1]);
+      if (areSeveral()) this.entries(pen, ghost, ghost.rounds, (c, k) => [colour("muted"), chosen === null ? 0.3 : k === chosen ? 0.8 : 0, 1]);
+      else this.lines(pen, ghost, ghost.rounds, () => [colour("muted"), 0.55, 1]);
       pen.setLineDash([]);
     }
-    this.lines(pen, item, item.rounds, (value, k) => [tone(value), k === chosen ? 0.6 : 0.2, 1.2]);
+    if (areSeveral()) this.entries(pen, item, item.rounds, (c, k) => [classColour(c), k === chosen ? 0.6 : chosen === null ? 0.16 : 0.07, 1.2]);
+    else this.lines(pen, item, item.rounds, (value, k) => [tone(value), k === chosen ? 0.6 : 0.2, 1.2]);
   }
 
   x(t) { return this.left + ((this.right - this.left) * t) / Math.max(1, this.item.rounds); }
@@ -55,10 +58,12 @@ export class ConsensusPlot {
   axes(pen) {
     const { left, right, top, bottom, item } = this, zero = this.y(0);
     pen.font = FONT;
-    pen.fillStyle = colour("plus-wash");
-    pen.fillRect(left, top, right - left, zero - top);
-    pen.fillStyle = colour("minus-wash");
-    pen.fillRect(left, zero, right - left, bottom - zero);
+    if (!areSeveral()) {
+      pen.fillStyle = colour("plus-wash");
+      pen.fillRect(left, top, right - left, zero - top);
+      pen.fillStyle = colour("minus-wash");
+      pen.fillRect(left, zero, right - left, bottom - zero);
+    }
     const { ticks, digits } = steps(this.low, this.high, 6);
     pen.textAlign = "right";
     pen.textBaseline = "middle";
@@ -74,11 +79,12 @@ export class ConsensusPlot {
     pen.fillText("round", (left + right) / 2, bottom + 19);
     pen.textAlign = "right";
     pen.font = `600 ${FONT}`;
+    if (areSeveral()) return this.limits(pen);
     pen.fillStyle = colour("plus");
-    if (zero - top > 18) pen.fillText(labelled(1, this.classes), right - 6, top + 5);
+    if (zero - top > 18) pen.fillText(labelled(0), right - 6, top + 5);
     pen.fillStyle = colour("minus");
     pen.textBaseline = "bottom";
-    if (bottom - zero > 18) pen.fillText(labelled(-1, this.classes), right - 6, bottom - 5);
+    if (bottom - zero > 18) pen.fillText(labelled(1), right - 6, bottom - 5);
     if (item.limit !== null) {
       pen.strokeStyle = pen.fillStyle = colour("ink");
       pen.setLineDash([7, 4]);
@@ -95,6 +101,48 @@ export class ConsensusPlot {
       pen.fillText(text, right - 56, this.y(item.limit) + (below ? 4 : -4));
       pen.lineWidth = 1;
     }
+  }
+
+  // Of several classes: where each entry ends, and its name where there is room.
+  limits(pen) {
+    const { left, right, item } = this, ends = item.limit ?? item.statistics.at(-1)?.find((value) => value) ?? [];
+    pen.textBaseline = "bottom";
+    const written = [];
+    for (const [value, c] of ends.map((value, c) => [value, c]).sort((a, b) => b[0] - a[0])) {
+      const y = this.y(value);
+      pen.strokeStyle = pen.fillStyle = classColour(c);
+      if (item.limit !== null) {
+        pen.setLineDash([7, 4]);
+        line(pen, left, y, right, y);
+        pen.setLineDash([]);
+      }
+      if (written.some((other) => Math.abs(other - y) < 13)) continue;
+      written.push(y);
+      pen.strokeStyle = colour("card");
+      pen.lineWidth = 4;
+      pen.strokeText(labelled(c), right - 4, y - 2);
+      pen.lineWidth = 1;
+      pen.fillText(labelled(c), right - 4, y - 2);
+    }
+  }
+
+  // Of several classes: one line for every agent and class, each in one stroke.
+  entries(pen, item, until, style) {
+    const whole = Math.min(Math.floor(until), item.statistics.length - 1), K = item.statistics[0]?.length ?? 0;
+    for (let k = 0; k < K; k++) {
+      const C = item.statistics[0][k]?.length ?? 0;
+      for (let c = 0; c < C; c++) {
+        const [tone, alpha, width] = style(c, k);
+        if (!alpha) continue;
+        Object.assign(pen, { strokeStyle: tone, globalAlpha: alpha, lineWidth: width });
+        pen.beginPath();
+        for (let t = 0; t <= whole && item.statistics[t][k]; t++) pen.lineTo(this.x(t), this.y(item.statistics[t][k][c]));
+        const [a, b] = [item.statistics[whole]?.[k], item.statistics[whole + 1]?.[k]];
+        if (until > whole && a && b) pen.lineTo(this.x(until), this.y(a[c] + (b[c] - a[c]) * (until - whole)));
+        pen.stroke();
+      }
+    }
+    pen.globalAlpha = pen.lineWidth = 1;
   }
 
   lines(pen, item, until, style) {
@@ -122,7 +170,8 @@ export class ConsensusPlot {
     pen.strokeStyle = colour("muted");
     line(pen, this.x(playhead), this.top, this.x(playhead), this.bottom);
     pen.lineCap = "round";
-    this.lines(pen, item, playhead, (value, k, t) => {
+    if (areSeveral()) this.entries(pen, item, playhead, (c, k) => [classColour(c), chosen === null ? 0.6 : chosen === k ? 0.95 : 0.12, chosen === k ? 2.4 : 1.3]);
+    else this.lines(pen, item, playhead, (value, k, t) => {
       const settled = item.settled?.[t + 1]?.[k], strong = chosen === null || chosen === k;
       return [tone(value), strong ? 0.95 : 0.22, (settled ? 2.6 : 1.5) + (chosen === k ? 1 : 0)];
     });
@@ -130,12 +179,14 @@ export class ConsensusPlot {
     (item.statistics[t] ?? []).forEach((value, k) => {
       if (value === null) return;
       const then = item.statistics[t + 1]?.[k];
-      const now = share > 0 && then !== undefined && then !== null ? value + (then - value) * share : value;
+      const statistic = share > 0 && then !== undefined && then !== null ? between(value, then, share) : value;
+      const c = label(statistic), isSquare = c === 1 && !areSeveral();
+      const now = Array.isArray(statistic) ? Math.max(...statistic) : statistic; // of several classes the leading entry
       pen.globalAlpha = chosen === null || chosen === k ? 1 : 0.3;
-      pen.fillStyle = tone(now);
+      pen.fillStyle = classColour(c);
       pen.strokeStyle = colour("card");
       pen.beginPath();
-      now < 0 ? pen.rect(this.x(playhead) - 3.6, this.y(now) - 3.6, 7.2, 7.2) : pen.arc(this.x(playhead), this.y(now), 4.2, 0, 7);
+      isSquare ? pen.rect(this.x(playhead) - 3.6, this.y(now) - 3.6, 7.2, 7.2) : pen.arc(this.x(playhead), this.y(now), 4.2, 0, 7);
       pen.fill();
       pen.stroke();
       if (chosen === k) {

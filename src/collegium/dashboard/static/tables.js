@@ -1,6 +1,7 @@
 // The tables: every agent's decision now, and the state of every live agent.
 
-import { count, labelled, signed } from "./texts.js";
+import { areSeveral, className, colourName, label, labelled, placeOf, shares, written } from "./classes.js";
+import { count, percent } from "./texts.js";
 
 const STATES = { up: "● up", late: "◔ late", mute: "◌ mute", silent: "◌ silent", down: "○ down", "over-budget": "✕ over budget", refused: "✕ refused" };
 
@@ -30,9 +31,9 @@ class Rows {
 
 export class AgentTable {
   constructor(body, about, choose) {
-    this.about = about;
-    this.table = new Rows(body, about.agents.length, ["", "", "number", "", "number"], choose);
+    this.table = new Rows(body, about.agents.length, ["", "", ...(areSeveral() ? ["bars"] : []), "number", "", "number"], choose);
     about.agents.forEach((name, k) => this.table.write(k, 0, numbered(name, k)));
+    this.bars = areSeveral() ? this.table.rows.map(({ cells }) => makeBars(cells[2], about.classes.length)) : [];
   }
 
   select(k) {
@@ -40,22 +41,43 @@ export class AgentTable {
   }
 
   draw(item, network, t, before) {
-    const { classes } = this.about;
+    const after = areSeveral() ? 3 : 2; // the columns that follow
     this.table.rows.forEach(({ cells }, k) => {
       const value = item.statistics[t]?.[k] ?? null, was = before?.statistics[Math.min(t, before.rounds)]?.[k] ?? null;
-      const differs = was !== null && value !== null && Math.sign(was) !== Math.sign(value);
-      const wrong = item.truth !== null && value && Math.sign(value) !== item.truth ? " ✗" : "";
-      const old = !was ? "undecided" : classes[was < 0 ? 1 : 0];
-      const texts = value === null ? "–" : `${labelled(value, classes)}${wrong}${differs ? ` (was ${old})` : ""}`;
-      this.table.write(k, 1, texts, !value ? "" : value < 0 ? "label-minus" : "label-plus");
-      this.table.write(k, 2, signed(value), "number");
+      const now = value === null ? -1 : label(value), then = was === null ? -1 : label(was);
+      const differs = was !== null && value !== null && then !== now;
+      const wrong = item.truth !== null && now >= 0 && now !== placeOf(item.truth) ? " ✗" : "";
+      const old = then < 0 ? "undecided" : className(then);
+      const texts = value === null ? "–" : `${labelled(now)}${wrong}${differs ? ` (was ${old})` : ""}`;
+      this.table.write(k, 1, texts, now < 0 ? "" : `label-${colourName(now)}`);
+      this.table.write(k, after, written(value), "number");
+      if (this.bars.length) drawBars(this.bars[k], value);
       const settled = item.settled?.[t]?.[k] ?? null;
       const missed = item.missed?.[k]?.length ? `, without ${item.missed[k].join(", ")}` : "";
-      this.table.write(k, 3, (settled === null ? "–" : settled ? "✓ settled" : "not yet") + missed);
-      this.table.write(k, 4, network.perron[k].toFixed(3), "number");
-      cells[3].title = item.settled === null ? "There is a proof only for DeGroot at full precision." : "";
+      this.table.write(k, after + 1, (settled === null ? "–" : settled ? "✓ settled" : "not yet") + missed);
+      this.table.write(k, after + 2, network.perron[k].toFixed(3), "number");
+      cells[after + 1].title = item.settled === null ? "There is a proof only for DeGroot at full precision." : "";
     });
   }
+}
+
+// One bar for every class, all in one: how far the agent shares itself out among them.
+function makeBars(cell, count) {
+  const box = document.createElement("div");
+  box.className = "shares";
+  box.setAttribute("role", "img");
+  const bars = Array.from({ length: count }, (_, c) => Object.assign(document.createElement("i"), { className: colourName(c) }));
+  box.append(...bars);
+  cell.append(box);
+  return { box, bars };
+}
+
+function drawBars({ box, bars }, value) {
+  const parts = value === null ? bars.map(() => 0) : shares(value);
+  parts.forEach((part, c) => (bars[c].style.width = `${100 * part}%`));
+  const order = parts.map((part, c) => [part, c]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+  const text = value === null ? "nothing yet" : order.map(([part, c]) => `${className(c)} ${percent(part, 0)}`).join(", ");
+  if (box.title !== text) box.setAttribute("aria-label", (box.title = text));
 }
 
 export class HealthTable {

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collegium.protocol.combine.base import Combine, Floats
+from collegium.protocol.base import Floats
+from collegium.protocol.combine.base import Combine
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collegium.protocol.trigger.base import Floats, Mask, Trigger
+from collegium.protocol.base import Floats, Mask
+from collegium.protocol.trigger.base import Trigger
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from collegium._util.arguments import real_number
 from collegium.errors import RuleError
-from collegium.protocol.base import completed
-from collegium.protocol.trigger.base import Floats, Mask, Trigger
+from collegium.protocol.base import Floats, Mask, completed
+from collegium.protocol.trigger.base import Trigger
 
 
 class LastSent(NamedTuple):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import RuleError
-from collegium.protocol.base import completed
-from collegium.protocol.trigger.base import Floats, Mask, Trigger
+from collegium.protocol.base import Floats, Mask, completed
+from collegium.protocol.trigger.base import Trigger
 
 
 class Streak(NamedTuple):

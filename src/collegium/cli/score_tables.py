@@ -1,0 +1,280 @@
+"""Scores as the command line takes them: a table for two classes, a long table or a file per agent for any number."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from collegium.cli.tables import ENDINGS, ITEM_NAMES, LABEL_NAMES, Table, column, numbers, read_table
+from collegium.errors import InputFileError, LabelError
+
+Doubles = NDArray[np.float64]
+SCORES_HELP = (
+    "Scores, a row per item and a column per agent (CSV, NPY, Parquet); of several classes a long table with columns "
+    "item, agent, class and score, a folder with a file per agent and a column per class, or an NPY array (items, "
+    "agents, classes)."
+)
+LABELS_HELP = "True classes; a column named label is found by itself."
+CLASSES_HELP = "Of two classes, which label is +1 and which is -1; of several, their order."
+_LONG = ("item", "agent", "class", "score")
+
+
+class Scores(NamedTuple):
+    values: Doubles
+    """Shape (n, K), or (n, K, C) of C > 2 classes, each item's and agent's entries summing to zero."""
+    labels: NDArray[Any] | None
+    items: list[Any] | None
+    agents: tuple[str, ...]
+    """What the agents are called; empty where they have no names."""
+    classes: tuple[Any, ...] = ()
+    """Of two classes +1 and -1, or of several in the order of the entries; empty where nobody said."""
+    parts: NDArray[Any] | None = None
+    """Which items are train, val and test, if a column `part` says so."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes as text."""
+        return tuple(f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes)
+
+
+class _Entries(NamedTuple):
+    """Scores of every class, before two of them become one number."""
+
+    values: Doubles  # (n, K, C)
+    labels: NDArray[Any] | None
+    items: NDArray[Any] | None
+    agents: tuple[str, ...]
+    classes: list[Any] | None
+    path: Path
+    parts: NDArray[Any] | None = None
+
+
+def read_scores(path: Path, labels: str | None = None, classes: str | None = None) -> Scores:
+    """Scores with what is known of items, agents, labels and classes.
+
+    A column `item` names the items; one called `label` or `y` is never a score. `labels` names another column with the
+    classes, or a file with one label per item. `classes` are written A,B,…
+    """
+    if path.is_dir():
+        return _of_entries(_read_folder(path, labels), classes)
+    if path.suffix.lower() == ".npy" and (cube := _cube(path)) is not None:
+        found = None if labels is None else _labels_from_file(Path(labels), Table(None, [], path), None)
+        return _of_entries(_Entries(cube, found, None, (), None, path), classes)
+    table = read_table(path)
+    if table.names is not None and path.suffix.lower() == ".csv" and not len(table.columns[0]):
+        raise InputFileError(f"{path} has a line of names, {', '.join(table.names[:3])} …, but no scores")
+    if table.names is not None and set(_LONG) <= {name.lower() for name in table.names}:
+        return _of_entries(_read_long(table, labels), classes)
+    items, table = table.pop(ITEM_NAMES)
+    parts, table = table.pop(("part",))
+    found, table = _own_labels(table, labels)
+    if labels is not None and found is None:
+        found = _labels_from_file(Path(labels), table, items)
+    values = numbers(table)
+    return Scores(values, found, _listed(items), tuple(table.names or ()), _two_classes(classes, found), parts)
+
+
+def read_classes(written: str | None, labels: NDArray[Any] | None) -> list[Any] | None:
+    """The classes as written, numbers if the labels are numbers."""
+    if written is None:
+        return None
+    names = [name.strip() for name in written.split(",")]
+    numeric = labels is not None and labels.dtype.kind in "fiu"
+    try:
+        return [float(name) for name in names] if numeric else names
+    except ValueError:
+        raise LabelError(f"--classes {written}: the labels are numbers, so the classes must be numbers") from None
+
+
+def _two_classes(written: str | None, labels: NDArray[Any] | None) -> tuple[Any, ...]:
+    """Which labels are +1 and -1 where scores are one number: as written, or the larger and the smaller."""
+    given = read_classes(written, labels)
+    if labels is None or not len(labels):
+        return tuple(given or ())
+    try:
+        found = sorted(set(labels.tolist()), reverse=True)
+    except TypeError:
+        found = []  # `to_signs` says what is wrong with them
+    return tuple(given or (found if len(found) == 2 else ()))
+
+
+def _of_entries(found: _Entries, written: str | None) -> Scores:
+    """Entries of all classes in order: their log-odds if there are two, centred if there are more."""
+    values, C = found.values, found.values.shape[2]
+    known = found.labels, _listed(found.items), found.agents
+    if C == 1:
+        return Scores(values[:, :, 0], *known, _two_classes(written, found.labels), found.parts)
+    given = None if written is None else column([name.strip() for name in written.split(",")]).tolist()
+    names = found.classes if found.classes is not None else given or list(range(C))
+    order = given or sorted(names, reverse=C == 2)
+    if len(names) != C or sorted(map(str, order)) != sorted(map(str, names)) or len(set(names)) < C:
+        of = "" if found.classes is None else f", {', '.join(map(str, names))}"
+        raise LabelError(f"--classes {written}: {found.path} has scores of {C} classes{of}")
+    place = {str(name): c for c, name in enumerate(names)}
+    values, names = values[:, :, [place[str(name)] for name in order]], list(order)
+    _check_entries(values, found, names)
+    if C == 2:
+        return Scores(values[:, :, 0] - values[:, :, 1], *known, tuple(names), found.parts)
+    means = values.mean(axis=2, keepdims=True)
+    if (np.abs(means) > 1e-9 * np.abs(values).max(axis=2, keepdims=True, initial=1.0)).any():
+        typer.echo("each item's and agent's scores were centred: their mean over the classes is taken off", err=True)
+    return Scores(values - means, *known, tuple(names), found.parts)
+
+
+def _check_entries(values: Doubles, found: _Entries, classes: Sequence[Any]) -> None:
+    if not np.isfinite(values).all():
+        i, k, c = np.argwhere(~np.isfinite(values))[0]
+        item = i if found.items is None else found.items[i]
+        agent = found.agents[k] if found.agents else k
+        raise InputFileError(
+            f"{found.path}: item {item}, agent {agent}, class {classes[c]} has {values[i, k, c]}; scores are finite "
+            "(probabilities of 0 have no logarithm: clip them)"
+        )
+    if values.size and (values >= 0).all() and np.allclose(values.sum(axis=2), 1, atol=1e-6):
+        raise InputFileError(f"{found.path} holds probabilities: scores are their logarithms")
+
+
+def _read_long(table: Table, labels: str | None) -> _Entries:
+    """One row for every item, agent and class."""
+    popped = {}
+    for name in _LONG:
+        popped[name], table = table.pop((name,))
+    columns = {name: found for name, found in popped.items() if found is not None}
+    scores = numbers(Table(["score"], [columns["score"]], table.path))[:, 0]
+    names = {name: list(dict.fromkeys(columns[name].tolist())) for name in _LONG[:3]}
+    rows = tuple(_places(columns[name], names[name]) for name in _LONG[:3])
+    shape = tuple(len(names[name]) for name in _LONG[:3])
+    times = np.bincount(np.ravel_multi_index(rows, shape), minlength=int(np.prod(shape))).reshape(shape)
+    if (times != 1).any():
+        i, k, c = np.argwhere(times != 1)[0]
+        item, agent, of = names["item"][i], names["agent"][k], names["class"][c]
+        how = "no score" if not times[i, k, c] else f"{times[i, k, c]} scores"
+        raise InputFileError(f"{table.path}: item {item}, agent {agent} has {how} of class {of}; it needs one")
+    values = np.empty(shape)
+    values[rows] = scores
+    items, path = np.array(names["item"]), table.path
+
+    def per_item(cells: NDArray[Any] | None, what: str) -> NDArray[Any] | None:
+        """One cell for every item, from cells that are the same in all its rows."""
+        if cells is None:
+            return None
+        found = np.empty(shape[0], cells.dtype)
+        found[rows[0]] = cells
+        if (unlike := np.flatnonzero(found[rows[0]] != cells)).size:
+            raise InputFileError(f"{path}: item {columns['item'][unlike[0]]} has different {what} in its rows")
+        return found
+
+    parts, table = table.pop(("part",))
+    of_rows, table = _own_labels(table, labels)
+    found = per_item(of_rows, "labels")
+    if found is None and labels is not None:
+        found = _labels_from_file(Path(labels), table, items)
+    agents = tuple(map(str, names["agent"]))
+    return _Entries(values, found, items, agents, names["class"], path, per_item(parts, "parts"))
+
+
+def _read_folder(folder: Path, labels: str | None) -> _Entries:
+    """One file per agent, in the order of their names, one column per class; perhaps a file of labels."""
+    files = [path for path in folder.iterdir() if path.suffix.lower() in ENDINGS and not path.name.startswith(".")]
+    listed = [path for path in files if path.stem.lower() == "labels"]
+    files = sorted((path for path in files if path not in listed), key=lambda path: _natural(path.stem))
+    if not files:
+        raise InputFileError(f"{folder} has no file of scores ({', '.join(ENDINGS)}), one per agent")
+    pages: list[Doubles] = []
+    classes: list[Any] | None = None
+    items = found = None
+    for path in files:
+        named, table = read_table(path).pop(ITEM_NAMES)
+        own, table = _own_labels(table, labels)
+        page, names = numbers(table), None if table.names is None else column(table.names).tolist()
+        if not pages:
+            classes, items, found = names, named, own
+        elif (names is None) != (classes is None) or (names and sorted(names) != sorted(classes or ())):
+            raise InputFileError(
+                f"{path} has the columns {names}, {files[0].name} has {classes}: one per class in each"
+            )
+        elif page.shape != pages[0].shape or not _alike(named, items):
+            raise InputFileError(f"{path} and {files[0].name} must have the same items and classes, row by row")
+        elif own is not None and found is not None and not _alike(own, found):
+            raise InputFileError(f"{path} and {files[0].name} have different labels")
+        if names and classes:
+            page = page[:, [names.index(name) for name in classes]]
+        pages.append(page)
+        found = own if found is None else found
+    table = Table(None, [], folder)
+    if labels is not None and found is None:
+        found = _labels_from_file(Path(labels), table, items)
+    elif listed and found is None:
+        found = _labels_from_file(listed[0], table, items)
+    return _Entries(np.stack(pages, axis=1), found, items, tuple(path.stem for path in files), classes, folder)
+
+
+def _cube(path: Path) -> Doubles | None:
+    """The scores of an NPY file, if they have an axis of classes."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None  # `read_table` says what is wrong
+    is_cube = isinstance(array, np.ndarray) and array.ndim == 3 and array.dtype.kind in "fiub"
+    return array.astype(np.float64) if is_cube else None
+
+
+def _own_labels(table: Table, labels: str | None) -> tuple[NDArray[Any] | None, Table]:
+    """The column of labels, the one that is named or the usual one; the usual one is never a score."""
+    chosen = None
+    if labels is not None:
+        chosen, table = table.pop((labels.lower(),))
+    own, table = table.pop(LABEL_NAMES)
+    return own if labels is None else chosen, table
+
+
+def _labels_from_file(path: Path, scores: Table, items: NDArray[Any] | None) -> NDArray[Any]:
+    if not path.exists():
+        named = f"its columns are {', '.join(scores.names)}" if scores.names else "its columns have no names"
+        raise InputFileError(f"--labels {path}: no such file, and no column of {scores.path.name} ({named})")
+    table = read_table(path)
+    if table.names is not None and len(table.columns) == 1 and table.names[0].lower() not in LABEL_NAMES:
+        # a list of classes as strings: its first line is a label too
+        table = Table(None, [np.array([table.names[0], *table.columns[0].tolist()])], path)
+    named_items, table = table.pop(ITEM_NAMES)
+    found, rest = table.pop(LABEL_NAMES)
+    if found is None and len(rest.columns) == 1:
+        found = rest.columns[0]
+    if found is None:
+        raise InputFileError(f"{path} must have one column, or one named label; it has {len(rest.columns)}")
+    return found if named_items is None else _aligned(found, named_items, items, path)
+
+
+def _aligned(labels: NDArray[Any], named: NDArray[Any], items: NDArray[Any] | None, path: Path) -> NDArray[Any]:
+    """Labels in the order of the scores' items."""
+    if items is None:
+        raise InputFileError(f"{path} names its items, but the scores do not: add a column item to them")
+    place = {str(item): i for i, item in enumerate(named.tolist())}
+    missing = [item for item in items.tolist() if str(item) not in place]
+    if missing or len(place) < len(named):
+        raise InputFileError(
+            f"{path} has no label for item {missing[0]!r}" if missing else f"{path} names an item more than once"
+        )
+    return labels[[place[str(item)] for item in items.tolist()]]
+
+
+def _alike(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    return (one is None) == (other is None) and (one is None or np.array_equal(one, other))  # type: ignore[arg-type]
+
+
+def _places(cells: NDArray[Any], names: list[Any]) -> NDArray[np.intp]:
+    place = {name: i for i, name in enumerate(names)}
+    return np.array([place[cell] for cell in cells.tolist()], np.intp)
+
+
+def _natural(name: str) -> list[Any]:
+    """So that agent 10 comes after agent 9."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part.lower()) for part in re.split(r"(\d+)", name) if part]
+
+
+def _listed(items: NDArray[Any] | None) -> list[Any] | None:
+    return None if items is None else items.tolist()
