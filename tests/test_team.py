@@ -235,7 +235,7 @@ def test_models_of_every_kind_decide_together(tmp_path):
 
 
 def test_a_missing_view_starts_from_zero_and_is_said():
-    train, test = data.digits()
+    train, test = data.digits((3, 8))
     team = Team([(name, LogisticRegression()) for name in train.agent_names], policy.uniform(topology.grid(3, 3)))
     team.fit(train.views, train.y)
     whole = team.run(test.views)

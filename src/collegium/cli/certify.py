@@ -99,11 +99,11 @@ def _rounded(
     if bits is None and own is None:
         return None, None, 0.0
     size, C = float(abs(given.scores).max()) or 1.0, len(given.classes)
-    widest = (beta or 0.0) / float(theory.coarseness(1.0, raw=raw, classes=C))  # of an entry, for this β
+    widest = (beta or 0.0) / float(theory.quantiser_beta(1.0, raw=raw, classes=C))  # of an entry, for this β
     bound = own.bound if own is not None else max(size, widest)
     rule = Quantised(DeGroot(), own.bits if bits is None and own is not None else bits or 0, bound)
     errors = collaborate(given.scores, over, rounds, rule, seed).errors(given.y, classes=given.classes)
-    return rule.bits, errors, float(theory.coarseness(bound, raw=raw, classes=C))
+    return rule.bits, errors, bound / (1 if raw else 2)
 
 
 def print_certificate(console: Console, found: Certificate, names: Sequence[str] = ()) -> None:

@@ -253,7 +253,7 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     from collegium.team import Team
 
     console = Console(highlight=False, markup=False)
-    train, test = digits(test=(items + 0.5) / 357)
+    train, test = digits((3, 8), test=(items + 0.5) / 357)
     names = [f"agent-{k}" for k in range(9)]
     team = Team(
         [(name, LogisticRegression()) for name in names], policy.uniform(topology.grid(3, 3)), rounds, workers=1

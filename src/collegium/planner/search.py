@@ -22,7 +22,6 @@ from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
 from collegium.protocol.registry import describe
 from collegium.theory.certificate import Certificate, certify
-from collegium.theory.finite_precision import coarseness as coarseness_of
 
 Doubles = NDArray[np.float64]
 Labels = NDArray[np.int8] | NDArray[np.intp]
@@ -256,7 +255,7 @@ def _certificate(best: Plan, c: Doubles, labels: Labels, items: NDArray[np.int64
     bits, coarseness = None, 0.0
     if isinstance(best.rule, Quantised):
         bits = best.rule.bits
-        coarseness = float(coarseness_of(best.rule.bound, classes=len(_inside(c))))
+        coarseness = best.rule.bound / 2
         rule = Quantised(rule, bits, best.rule.bound)
     errors = collaborate(c, best.policy, best.rounds, rule, seed, items=items).errors(labels, classes=_inside(c))
     return certify(
