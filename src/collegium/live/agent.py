@@ -159,6 +159,8 @@ class Agent:
         while any(self._queues.values()):
             with self._lock:
                 if self._is_closed:
+                    for queue in self._queues.values():
+                        queue.clear()  # or whoever looks again would do so for ever
                     return
                 effects = self._engine.receive(self._arrived(), time.monotonic())
                 self._perform(effects)

@@ -198,8 +198,9 @@ class Engine:
         return self._done(now)
 
     def stop(self) -> list[Ticket]:
-        """Nothing more will be decided: those who still wait."""
-        return [*self.waiters.all(), *self.backlog.all()]
+        """Nothing more will be decided: those who still wait, once each."""
+        waiting = {id(ticket): ticket for ticket in (*self.waiters.all(), *self.backlog.all()) if not ticket.error}
+        return list(waiting.values())
 
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
