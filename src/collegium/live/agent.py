@@ -169,6 +169,8 @@ class Agent:
             begun = time.monotonic()
             with self._lock:
                 if self._is_closed:
+                    for queue in self._queues.values():
+                        queue.clear()  # or whoever looks again would do so for ever
                     return
                 effects = self._engine.receive(self._arrived(), begun)
                 self._perform(effects)

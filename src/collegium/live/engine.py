@@ -199,8 +199,9 @@ class Engine:
         return self._done(now)
 
     def stop(self) -> list[Ticket]:
-        """Nothing more will be decided: those who still wait."""
-        return list(dict.fromkeys([*self.waiters.drain(), *self.backlog.drain()]))
+        """Nothing more will be decided: those who still wait, once each."""
+        waiting = dict.fromkeys([*self.waiters.drain(), *self.backlog.drain()])
+        return [ticket for ticket in waiting if not ticket.error]
 
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
