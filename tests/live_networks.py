@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from collegium._serving.limits import ServiceSettings
+from collegium._serving.server import Server
 from collegium.live.agent import Agent
 from collegium.live.http import app
-from collegium.live.http.limits import ServiceSettings
-from collegium.live.http.server import Server
 from collegium.live.peers import Deadlines
 from collegium.live.transport.base import Peer, Place, Transport
 from collegium.live.transport.memory import Hub, MemoryTransport

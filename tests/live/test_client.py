@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from collegium import collaborate, policy, topology
+from collegium._serving.limits import Limits, ServiceSettings
 from collegium.errors import LiveError
 from collegium.live.client import Client
 from collegium.live.engine import Limits as AgentLimits
-from collegium.live.http.limits import Limits, ServiceSettings
 from live_networks import in_memory, served
 
 pytestmark = pytest.mark.live

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
+from collegium._serving.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 from collegium.live.http.items import parse, parse_name
-from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 
 LIMITS = Limits(items=100, bytes=1 << 16, pixels=10_000)
 

@@ -26,15 +26,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from children import interruptible
 from collegium import policy, topology
+from collegium._serving.limits import JSON, NPY, PNG, Limits, ServiceSettings
+from collegium._serving.protocol import CarefulProtocol, _Joined
 from collegium.errors import LiveError, ScoreError
 from collegium.live import keys
 from collegium.live.answers import Busy, Conflict, Evidence, ItemResult, Status
 from collegium.live.client import Client
 from collegium.live.engine import Limits as AgentLimits
 from collegium.live.http.app import App, agent_server
-from collegium.live.http.limits import JSON, NPY, PNG, Limits, ServiceSettings
 from collegium.live.http.openapi import collegium_version
-from collegium.live.http.protocol import CarefulProtocol, _Joined
 from collegium.live.peers import Deadlines
 from live_networks import in_memory, served
 from statuses import items, neighbour, report

@@ -204,7 +204,7 @@ def _views(dataset: "Dataset", K: int) -> "Views":
 
 
 def _announce(address: str, host: str, open_browser: bool) -> None:
-    from collegium.live.http.server import is_loopback
+    from collegium._serving.server import is_loopback
 
     open_to_all = "" if is_loopback(host) else " · anyone who reaches this machine can view it"
     typer.echo(f"dashboard: {address} · Ctrl-C ends it{open_to_all}")

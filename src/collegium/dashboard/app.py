@@ -27,11 +27,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from collegium._serving.limits import Admission, Refusal, ServiceSettings
+from collegium._serving.server import is_loopback
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.what_if import MOST_ROUNDS, Changes
 from collegium.errors import CollegiumError
-from collegium.live.http.limits import Admission, Refusal, ServiceSettings
-from collegium.live.http.server import is_loopback
 
 MOST_BODY = 1 << 14
 _LOOK = 0.1  # seconds between checks for a new snapshot

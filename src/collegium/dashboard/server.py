@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from collegium.dashboard.app import app
 from collegium.dashboard.sources import Feed
-from collegium.live.http import server
+from collegium._serving import server
 
 
 def listen(host: str, port: int) -> socket.socket:

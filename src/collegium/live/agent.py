@@ -110,7 +110,7 @@ class Agent:
             try:
                 ticket, effects = self._engine.submit(names, scores, trace, time.monotonic())
             except LiveError:
-                self._perform(self._engine.receive((), time.monotonic()))
+                self._do(self._engine.receive, ())  # what neighbours had begun was begun all the same
                 raise
             self._perform(effects)
         _deliver(effects.completed)
@@ -165,20 +165,22 @@ class Agent:
         return True
 
     def _read(self) -> None:
-        while any(self._queues.values()):
+        while any(self._queues.values()) and not self._is_closed:
             begun = time.monotonic()
-            with self._lock:
-                if self._is_closed:
-                    for queue in self._queues.values():
-                        queue.clear()  # or whoever looks again would do so for ever
-                    return
-                effects = self._engine.receive(self._arrived(), begun)
-                self._perform(effects)
-            _deliver(effects.completed)
+            self._do(self._engine.receive, self._arrived())
             if self._engine.table.active > 1:
                 ended = time.monotonic()
                 self._held_until = ended + min(_HOLD * (ended - begun), _LONGEST_HOLD)
                 return
+
+    def _do(self, call: Callable[..., Effects], *arguments: Any) -> None:
+        """Call the engine, and do what it wants done."""
+        with self._lock:
+            if self._is_closed:
+                return
+            effects = call(*arguments, time.monotonic())
+            self._perform(effects)
+        _deliver(effects.completed)
 
     def _arrived(self) -> Iterator[tuple[int, bytes]]:
         for number, queue in self._queues.items():
@@ -187,12 +189,7 @@ class Agent:
 
     def presence(self, number: int, is_there: bool) -> None:
         """A neighbour's token came or went."""
-        with self._lock:
-            if self._is_closed:
-                return
-            effects = self._engine.presence(number, is_there, time.monotonic())
-            self._perform(effects)
-        _deliver(effects.completed)
+        self._do(self._engine.presence, number, is_there)
         self.on_presence(number, is_there)
 
     def explain(self, number: int | None, reason: str) -> None:
@@ -210,8 +207,12 @@ class Agent:
 
     def _perform(self, effects: Effects) -> None:
         """Send, log and set the timer; the lock is held, so that frames leave in order."""
-        for to, data in effects.frames:
-            self._transmit(to, data)
+        carrier = self._transport
+        for to, data in effects.frames if carrier is not None else ():
+            try:
+                carrier.broadcast(data) if to is None else carrier.send(to, data)  # type: ignore[union-attr]
+            except LiveError as problem:  # as good as lost: whoever misses it will ask
+                _log.warning("%s: %s", self.name, problem)
         for level, text in effects.log:
             _log.log(level, "%s", text)
         self._call_at(effects.wake)
@@ -246,16 +247,10 @@ class Agent:
                 self._wake = math.inf
             with self._reading:
                 self._read()  # before what is overdue is looked for: it may have arrived
-            with self._lock:
-                now = time.monotonic()
-                if self._is_closed:
-                    return
-                if now < self._engine.wake:
-                    self._call_at(self._engine.wake)
-                    continue
-                effects = self._engine.tick(now)
-                self._perform(effects)
-            _deliver(effects.completed)
+            if time.monotonic() >= self._engine.wake:
+                self._do(self._engine.tick)
+            else:
+                self._call_at(self._engine.wake)
 
     # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
 

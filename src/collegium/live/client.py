@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium._serving.limits import JSON, NPY, RETRY_AFTER
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
 from collegium.live.answers import Error, ItemResult, ItemResults, Name, Recent, RecentItem, Status
 from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME
-from collegium.live.http.limits import JSON, NPY, RETRY_AFTER
 
 _LONGEST_ADDRESS = 16_000
 _MOST_BYTES = 4 << 20

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from collegium._serving.limits import ServiceSettings
 from collegium.errors import LiveError
 from collegium.live import config, model, running
 from collegium.live.agent import Agent
 from collegium.live.http.app import agent_server
-from collegium.live.http.limits import ServiceSettings
 from collegium.live.peer_diagnosis import PeerDiagnosis
 from collegium.live.transport.base import Transport
 from collegium.live.transport.faulty import FaultyTransport

@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from collegium._serving.limits import JSON, Admission, ClientGone, Receive, Refusal, ServiceSettings
+from collegium._serving.protocol import WAKE
+from collegium._serving.server import Server, is_loopback, listen
 from collegium.errors import LiveError
 from collegium.live.agent import Agent
 from collegium.live.answers import Accepted, Error, Pending, Readiness
 from collegium.live.http import openapi
 from collegium.live.http.items import options_of, parse_name, switch
-from collegium.live.http.limits import JSON, Admission, ClientGone, Receive, Refusal, ServiceSettings
 from collegium.live.http.metrics import Metrics
-from collegium.live.http.protocol import WAKE
-from collegium.live.http.server import Server, is_loopback, listen
 from collegium.live.http.submissions import Request, Submissions
 from collegium.live.transport.base import Tls
 

@@ -19,8 +19,8 @@ import numpy as np
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from numpy.typing import NDArray
 
+from collegium._serving.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 from collegium.live.answers import Name
-from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
 
 Doubles = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from collegium._serving.limits import JPEG, JSON, NPY, PNG, Limits
 from collegium.live import answers
 from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME, NO_NAME
-from collegium.live.http.limits import JPEG, JSON, NPY, PNG, Limits
 
 Schema = dict[str, Any]
 MOST_RECENT = 64

@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from collegium._serving.limits import JPEG, PNG, Admission, ClientGone, Receive, Refusal, ServiceSettings
 from collegium.errors import CollegiumError, LiveError
 from collegium.live.agent import Agent
 from collegium.live.answers import Accepted, Busy, Conflict, ItemResult, ItemResults
 from collegium.live.http.items import Batch, Doubles, check_kind, parse
-from collegium.live.http.limits import JPEG, PNG, Admission, ClientGone, Receive, Refusal, ServiceSettings
 
 _LARGE = 1 << 18  # bodies from here on are decoded by the worker, so that the port stays responsive
 _STATUSES = {Busy: 429, Conflict: 409, LiveError: 503, CollegiumError: 422}  # the first that fits

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+
+from collegium._serving.tls import Tls as Tls
 
 Receive = Callable[[int, bytes], None]
 Presence = Callable[[int, bool], None]
@@ -18,15 +19,6 @@ class Peer:
     number: int
     name: str
     endpoint: str
-
-
-@dataclass(frozen=True)
-class Tls:
-    """An agent's own certificate and key, and the certificate of the authority that signed all of the network."""
-
-    ca: Path
-    certificate: Path
-    key: Path
 
 
 @dataclass(frozen=True)

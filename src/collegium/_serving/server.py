@@ -15,9 +15,9 @@ from typing import Any
 
 import uvicorn
 
+from collegium._serving.protocol import CarefulProtocol
 from collegium.errors import LiveError
-from collegium.live.http.protocol import CarefulProtocol
-from collegium.live.transport.base import Tls
+from collegium._serving.tls import Tls
 
 
 def listen(host: str, port: int, *, to_others: bool, hint: str = "") -> socket.socket:
