@@ -7,7 +7,7 @@ from collegium.live.account import Account
 
 
 def test_quantiles_are_those_of_the_latencies_within_a_step_of_the_histogram():
-    account = Account()
+    account = Account(0.0)
     assert account.quantile(0.5) is None
     seconds = np.random.default_rng(0).uniform(0.01, 0.025, 10_000)
     account.decided(seconds)
@@ -18,7 +18,7 @@ def test_quantiles_are_those_of_the_latencies_within_a_step_of_the_histogram():
 
 
 def test_a_full_agent_says_how_long_items_take_lately():
-    account = Account()
+    account = Account(0.0)
     assert account.retry_after == 1.0
     account.decided(np.full(5, 0.5))
     assert account.retry_after == pytest.approx(0.5)
@@ -30,9 +30,13 @@ def test_a_full_agent_says_how_long_items_take_lately():
     assert account.retry_after == 0.1
 
 
-def test_fates_of_items():
-    account = Account()
-    account.decided(np.zeros(3))
-    account.refused += 2
-    assert account.items() == {"done": 3, "from_zero": 0, "with_missing": 0, "refused": 2, "no_room": 0}
-    assert sum(account.histogram()["counts"]) == 3
+def test_latencies_are_counted_by_their_bounds():
+    account = Account(0.0)
+    account.decided(np.array([0.0005, 0.002, 0.002]))
+    account.decided(np.array([0.002]))  # one alone is counted without arrays
+    account.decided(np.array([99.0]))
+    histogram = account.histogram()
+    assert (account.done, sum(histogram.counts)) == (5, 5)
+    assert (histogram.counts[0], histogram.counts[1], histogram.counts[-1]) == (1, 3, 1)
+    assert histogram.sum == pytest.approx(99.0065)
+    assert len(histogram.counts) == len(histogram.bounds) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collegium import policy, protocol, topology
@@ -59,6 +60,8 @@ def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Pat
         ('absent = "renormalise"', 'absent = "hold"'),
         ("delta-trigger:0.25", "degroot"),
         ("classes = [-1, 1]", "classes = [1, -1]"),
+        ("bound = 1000.0", "bound = 999.0"),
+        ('agents = ["agent-0"', 'agents = ["agent-zero"'),
     ],
 )
 def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str) -> None:
@@ -89,6 +92,10 @@ def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -
         ("memory_mb = 32", "memory_mb = 0", "limits.memory_mb: expected int >= 1"),
         ("number = 1\n", "", "agent lacks 'number'"),
         ("longest = 2.0", "longest = -1.0", "longest"),
+        ("item = 15.0", "item = 0.5", "the deadline of an item (0.5 s) is shorter than that of a view (1 s)"),
+        ("from_zero = 2000.0", "from_zero = 0.0", "limits.from_zero: expected float > 0"),
+        ("bound = 1000.0", "bound = 0.0", "talk.bound: expected float > 0"),
+        ("reachable = 3", "reachable = -1", "agent.reachable: expected int >= 0"),
         ("weight = 0.3333333333333333", "weight = 0.4", "sum to 1, not 1.06667"),
         ("delta-trigger:0.25", "gossip", "talk.rule: there is no rule 'gossip'"),
         ("delta-trigger:0.25", "delta-trigger:confidence=0.25", "delta-trigger takes threshold; given: confidence"),
@@ -116,3 +123,14 @@ def test_an_edited_weight_does_not_go_unnoticed(file: Path) -> None:
     file.write_text(text.replace(weight, "weight = 0.3", 1).replace(weight, "weight = 0.3666666666666666", 1))
     with pytest.raises(InputFileError, match="not those it was made with"):
         config.read(file)
+
+
+def test_an_agent_knows_its_neighbours_bounds_and_how_many_it_can_hear_of(tmp_path: Path) -> None:
+    over = policy.uniform(topology.ring(9))
+    files = create(tmp_path / "net", over, None, NetworkSettings(tls=False, rounds=2, bound=2.5))
+    chosen = config.read(edited(files[4], "from_zero = 2000.0", "from_zero = 7.0")).agent_settings()
+    assert (chosen["bound"], chosen["bounds"], chosen["largest"]) == (2.5, {3: 2.5, 4: 2.5, 5: 2.5}, 2.5)
+    assert chosen["reachable"] == np.count_nonzero(np.linalg.matrix_power(over.A.T, 2)[4]) == 5
+    assert chosen["agents"] == [f"agent-{k}" for k in range(9)]
+    assert chosen["limits"].from_zero == 7.0
+    assert chosen["deadlines"].item == 15.0

@@ -1,5 +1,7 @@
 """Frames: what goes in comes out, b bits are b bits, and no bytes at all do harm."""
 
+from __future__ import annotations
+
 import struct
 
 import numpy as np
@@ -7,51 +9,87 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, decode, encode
+from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, Run, about, decode, encode, encode_one
 
-FLOATS = Dialect(0xC0FFEE, 0xBEEF, 64, 20, 1e6)
+FLOATS = Dialect(0xC0FFEE, 0xBEEF, 64, 20, 1, 9)
+DIALECTS = [FLOATS, Dialect(1, 2, 4, 20, 1, 3), Dialect(1, 2, 16, 20, 2, 70)]
 
 
-def round_frame(values: np.ndarray, ids: np.ndarray | None, spoke: np.ndarray | None, count: int) -> Frame:
-    return Frame(Kind.ROUND, 3, 7, 11, ids, count, spoke, values)
+@st.composite
+def frames(draw: st.DrawFn, dialect: Dialect) -> Frame:
+    """Messages as an agent could send them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = draw(st.lists(st.integers(1, 20), min_size=1, max_size=4))
+    runs = [Run(int(rng.integers(2**32)), n, int(rng.integers(1, 21)), bool(rng.random() < 0.5)) for n in sizes]
+    n, named = sum(sizes), sum(run.items for run in runs if run.is_named)
+    ids = rng.integers(0, 2**63, named, dtype=np.uint64)
+    sets = [int(rng.integers(2 ** min(dialect.agents, 62))) for _ in range(draw(st.integers(1, n)))]
+    set_of = rng.integers(0, len(sets), n).astype(np.uint16) if len(sets) > 1 else None
+    spoke = rng.random(n) < 0.5 if draw(st.booleans()) else None
+    shape = n if spoke is None else int(spoke.sum()), dialect.width
+    bits = dialect.bits
+    values = rng.normal(size=shape) if bits == 64 else rng.integers(0, 2**bits, shape, dtype=np.uint32)
+    return Frame(Kind.ROUND, 3, runs, ids, sets, set_of, spoke, values, draw(st.booleans()))
 
 
 @given(
-    bits=st.sampled_from([1, 2, 3, 4, 5, 6, 8, 11, 16, 31, 32, 64]),
-    n=st.integers(1, 70),
-    named=st.booleans(),
-    silent=st.booleans(),
-    width=st.integers(1, 3),
-    seed=st.integers(0, 2**32),
+    st.data(),
+    st.sampled_from([1, 2, 3, 4, 5, 6, 8, 11, 16, 31, 32, 64]),
+    st.integers(1, 3),
+    st.sampled_from([1, 8, 9, 70]),
 )
 @settings(max_examples=300, deadline=None)
-def test_what_goes_in_comes_out(bits: int, n: int, named: bool, silent: bool, width: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    dialect = Dialect(1, 2, bits, 20, 1e6, width)
-    spoke = rng.random(n) < 0.5 if silent else None
-    speakers = n if spoke is None else int(spoke.sum())
-    shape = speakers, width
-    values = rng.normal(size=shape) if bits == 64 else rng.integers(0, 2**bits, shape, dtype=np.uint32)
-    ids = rng.integers(0, 2**63, n, dtype=np.uint64) if named else None
-    data = encode(round_frame(values, ids, spoke, n), dialect)
-    # Said once, by hand: 36 bytes of header, 8 an identity, a bit a mask, `bits` a number.
-    assert len(data) == 36 + 8 * n * named + (n + 7) // 8 * silent + (speakers * width * bits + 7) // 8
-    back = decode(data, dialect)
-    assert (back.kind, back.sender, back.round, back.list, back.size) == (Kind.ROUND, 3, 7, 11, n)
-    np.testing.assert_array_equal(back.values, values)
-    assert (back.ids is None) == (ids is None)
-    if ids is not None:
-        np.testing.assert_array_equal(back.ids, ids)
-    if spoke is not None:
-        np.testing.assert_array_equal(back.spoke, spoke)
+def test_what_goes_in_comes_out(data: st.DataObject, bits: int, width: int, agents: int) -> None:
+    dialect = Dialect(1, 2, bits, 20, width, agents)
+    frame = data.draw(frames(dialect))
+    n, m, s = sum(run.items for run in frame.runs), len(frame.runs), len(frame.sets)
+    written = encode(frame, dialect)
+    # Said once, by hand: 32 bytes of header, 12 a run, 8 an identity, a bit an agent of a set, 2 an index of a set if
+    # there are several, a bit a mask, `bits` a number.
+    size = 32 + 12 * m + 8 * len(frame.ids) + s * ((agents + 7) // 8) + 2 * n * (s > 1)
+    size += (n + 7) // 8 * (frame.spoke is not None) + (frame.values.size * bits + 7) // 8
+    assert len(written) == size
+    back = decode(written, dialect)
+    assert (back.kind, back.sender, back.runs, back.sets) == (Kind.ROUND, 3, frame.runs, frame.sets)
+    assert back.is_resent == frame.is_resent
+    for mine, its in ((frame.ids, back.ids), (frame.values, back.values)):
+        np.testing.assert_array_equal(mine, its)
+    for mine, its in ((frame.set_of, back.set_of), (frame.spoke, back.spoke)):
+        assert (mine is None) == (its is None)
+        if mine is not None:
+            np.testing.assert_array_equal(mine, its)
+    np.testing.assert_array_equal(back.rounds, [run.round for run in frame.runs for _ in range(run.items)])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ROUND])
+def test_questions_and_answers_come_out_too(kind: Kind) -> None:
+    rounds = np.array([1, 1, 4, 4, 4, 2], np.int32)
+    frame = about(kind, 5, np.arange(6, dtype=np.uint64), rounds, handle=250)
+    assert frame.runs == [Run(250, 2, 1, True), Run(250, 3, 4, True), Run(250, 1, 2, True)]
+    back = decode(encode(frame, FLOATS), FLOATS)
+    assert (back.kind, back.sender, back.runs) == (kind, 5, frame.runs)
+    np.testing.assert_array_equal(back.ids, range(6))
+    np.testing.assert_array_equal(back.rounds, rounds)
+    bare = Frame(kind, 5)
+    assert decode(encode(bare, FLOATS), FLOATS).runs == []
 
 
 def test_the_bytes_are_these() -> None:
     """One frame spelt out, so that a change of the form is noticed."""
-    frame = Frame(Kind.ROUND, 3, 7, 11, np.array([5, 6], np.uint64), 2, None, np.array([[9], [14]], np.uint32))
-    data = encode(frame, Dialect(1, 2, 4, 20))
-    spelt = "01 01 0300 07000000 0100000000000000 0200000000000000 0b000000 02000000 04 01 0000"
-    assert data == bytes.fromhex(spelt + "0500000000000000 0600000000000000 e9")
+    ids, values = np.array([5, 6], np.uint64), np.array([[9], [14]], np.uint32)
+    frame = Frame(Kind.ROUND, 3, [Run(11, 2, 7, True)], ids, [5], values=values)
+    data = encode(frame, Dialect(1, 2, 4, 20, 1, 3))
+    spelt = "02 01 0300 02000000 0100000000000000 0200000000000000 0100 0100 04 00 0000"
+    spelt += "0b000000 02000000 07000080 0500000000000000 0600000000000000 05 e9"
+    assert data == bytes.fromhex(spelt)
+
+
+@pytest.mark.parametrize("item", [None, 2**64 - 1])
+def test_one_message_is_written_as_any_other(item: int | None) -> None:
+    """`encode_one` is there for speed alone."""
+    ids = np.array([] if item is None else [item], np.uint64)
+    frame = Frame(Kind.ROUND, 4, [Run(2**32 - 1, 1, 7, item is not None)], ids, [0b101], values=np.array([[-1.5]]))
+    assert encode_one(4, 2**32 - 1, 7, item, 0b101, -1.5, FLOATS) == encode(frame, FLOATS)
 
 
 @given(st.binary(max_size=200))
@@ -63,12 +101,9 @@ def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
 
 @given(st.data())
 @settings(max_examples=1000, deadline=None)
-def test_a_frame_with_bytes_changed_is_refused_or_within_bounds(data: st.DataObject) -> None:
-    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    dialect = data.draw(st.sampled_from([FLOATS, Dialect(1, 2, 4, 20), Dialect(1, 2, 16, 20)]))
-    n = data.draw(st.integers(1, 20))
-    values = rng.normal(size=n) if dialect.bits == 64 else rng.integers(0, 2**dialect.bits, n, dtype=np.uint32)
-    frame = bytearray(encode(round_frame(values, np.arange(n, dtype=np.uint64), None, n), dialect))
+def test_a_frame_with_bytes_changed_is_refused_or_holds_together(data: st.DataObject) -> None:
+    dialect = data.draw(st.sampled_from(DIALECTS))
+    frame = bytearray(encode(data.draw(frames(dialect)), dialect))
     for _ in range(data.draw(st.integers(1, 4))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(frame[: data.draw(st.integers(0, len(frame)))] if data.draw(st.booleans()) else frame)
@@ -76,34 +111,60 @@ def test_a_frame_with_bytes_changed_is_refused_or_within_bounds(data: st.DataObj
         back = decode(cut, dialect)
     except FrameError:
         return
-    assert 1 <= back.round <= 20
-    assert 1 <= back.size <= MOST_ITEMS
-    assert len(back.values) <= back.size
-    assert np.isfinite(back.values).all()
-    assert np.abs(back.values).max(initial=0) <= max(1e6, 2**dialect.bits if dialect.bits < 64 else 0)
+    n = sum(run.items for run in back.runs)
+    assert n <= MOST_ITEMS
+    assert all(1 <= run.round <= 20 and run.items for run in back.runs)
+    assert len(back.ids) == sum(run.items for run in back.runs if run.is_named)
+    assert all(0 <= members < 1 << dialect.agents for members in back.sets)
+    assert back.set_of is None or int(back.set_of.max()) < len(back.sets)
+    assert len(back.values) == (n if back.spoke is None else back.spoke.sum()) or back.kind is not Kind.ROUND
+    if dialect.bits < 64:
+        assert (np.asarray(back.values) < 2**dialect.bits).all()
 
 
 @pytest.mark.parametrize(
     ("place", "content", "sentence"),
     [
-        (0, b"\x02", "version 2"),
+        (0, b"\x01", "version 1"),
         (1, b"\x09", "unknown kind"),
-        (4, struct.pack("<I", 21), "round 21 of 20"),
-        (4, struct.pack("<I", 0), "round 0 of 20"),
+        (4, struct.pack("<I", 0xFFFFFFFF), "4294967295 items"),
+        (4, struct.pack("<I", 3), "of 3 items whose runs have 2"),
+        (4, struct.pack("<I", 0), "0 items in 1 runs"),
         (8, struct.pack("<Q", 1), "another network"),
         (16, struct.pack("<Q", 1), "other weights"),
-        (28, struct.pack("<I", 0xFFFFFFFF), "4294967295 items"),
-        (28, struct.pack("<I", 60_000), "too few"),
-        (28, struct.pack("<I", 0), "0 items"),
-        (32, b"\x04", "other weights"),
-        (33, b"\x80", "unknown kind"),
-        (52, struct.pack("<d", np.nan), "not a number"),
-        (52, struct.pack("<d", -np.inf), "not a number"),
-        (52, struct.pack("<d", 1e7), "larger than any"),
-        (68, b"\x00", "where the header says"),
+        (24, b"\x02", "0 items in round 6"),  # what follows is no run
+        (24, b"\x00", "2 items in 0 runs"),
+        (26, b"\x00", "with 0 sets"),
+        (26, b"\x03", "with 3 sets"),
+        (26, b"\x02", "too few|otherwise|unknown set"),
+        (28, b"\x04", "other weights"),
+        (29, b"\x80", "unknown kind"),
+        (30, b"\x01", "unknown kind"),
+        (36, struct.pack("<I", 60_000), "whose runs have 60000"),
+        (36, struct.pack("<I", 0), "0 items in round"),
+        (40, struct.pack("<I", 21 | 1 << 31), "round 21 of 20"),
+        (40, struct.pack("<I", 7), "otherwise"),
+        (61, b"\x02", "beyond the network's 9"),
+        (29, b"\x01", "more bits than items|otherwise"),
+        (78, b"\x00", "otherwise"),
     ],
 )
 def test_refusals_say_why(place: int, content: bytes, sentence: str) -> None:
-    frame = encode(round_frame(np.array([1.0, 2.0]), np.array([5, 6], np.uint64), None, 2), FLOATS)
+    ids, values = np.array([5, 6], np.uint64), np.array([[1.0], [2.0]])
+    frame = encode(Frame(Kind.ROUND, 3, [Run(11, 2, 7, True)], ids, [5], values=values), FLOATS)
+    assert len(frame) == 78
     with pytest.raises(FrameError, match=sentence):
         decode(frame[:place] + content + frame[place + len(content) :], FLOATS)
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        (about(Kind.ANNOUNCE, 3, np.array([5, 5], np.uint64), np.array([1, 1], np.int32)), "names an item twice"),
+        (Frame(Kind.RESEND, 3, [Run(1, 1, 1, False)]), "more or less than the items"),
+        (Frame(Kind.PING, 3, sets=[1]), "more or less than the items"),
+    ],
+)
+def test_questions_are_about_items_by_name_and_each_once(frame: Frame, sentence: str) -> None:
+    with pytest.raises(FrameError, match=sentence):
+        decode(encode(frame, FLOATS), FLOATS)
