@@ -69,12 +69,9 @@ def emit(
         speaks, cost = fired[k if marked else 0], audience[k]
         if not always:
             if trigger == _DELTA:
-                _moved(x, sent, k, K, limit, speaks)
+                heard = _moved(x, sent, k, K, limit, speaks)
             else:
-                _unsure(x, k, K, limit, patience, streak[k], speaks, ranks)
-            heard = 0
-            for i in range(width):
-                heard += 1 if speaks[i] > 0.0 else 0
+                heard = _unsure(x, k, K, limit, patience, streak[k], speaks, ranks)
             for i in range(items, width):
                 heard -= 1 if speaks[i] > 0.0 else 0
             if heard == 0:
@@ -117,14 +114,16 @@ def emit(
 
 
 @_compiled
-def _moved(x: Any, sent: Any, k: int, K: int, limit: float, speaks: Any) -> None:
-    """1 where an entry of agent k has moved by more than the limit from what it sent last, else 0."""
-    own, said = x[k], sent[k]
+def _moved(x: Any, sent: Any, k: int, K: int, limit: float, speaks: Any) -> int:
+    """1 where an entry of agent k has moved by more than the limit from what it sent last, else 0; how many have."""
+    own, said, count = x[k], sent[k], 0
     for i in range(own.size):
-        speaks[i] = 1.0 if abs(own[i] - said[i]) > limit else 0.0
+        speaking = 1.0 if abs(own[i] - said[i]) > limit else 0.0
+        speaks[i] = speaking
+        count += 1 if speaking > 0.0 else 0
     if x.shape[0] == K:
-        return
-    rest = said - own
+        return count
+    rest, count = said - own, 0
     for row in range(k + K, x.shape[0], K):
         own, said = x[row], sent[row]
         for i in range(own.size):
@@ -132,23 +131,32 @@ def _moved(x: Any, sent: Any, k: int, K: int, limit: float, speaks: Any) -> None
             speaks[i] = 1.0 if abs(change) > limit else speaks[i]
             rest[i] -= change
     for i in range(rest.size):
-        speaks[i] = 1.0 if abs(rest[i]) > limit else speaks[i]
+        speaking = 1.0 if abs(rest[i]) > limit else speaks[i]
+        speaks[i] = speaking
+        count += 1 if speaking > 0.0 else 0
+    return count
 
 
 @_compiled
-def _unsure(x: Any, k: int, K: int, limit: float, patience: float, settled: Any, speaks: Any, ranks: Any) -> None:
-    """0 where the label of agent k has stayed for long enough and is clear enough, else 1."""
+def _unsure(x: Any, k: int, K: int, limit: float, patience: float, settled: Any, speaks: Any, ranks: Any) -> int:
+    """0 where the label of agent k has stayed for long enough and is clear enough, else 1; how many are 1."""
+    count = 0
     if x.shape[0] == K:
         own = x[k]
         for i in range(own.size):
             unsettled = 1.0 if settled[i] < patience else 0.0
-            speaks[i] = unsettled if abs(own[i]) >= limit else 1.0
+            speaking = unsettled if abs(own[i]) >= limit else 1.0
+            speaks[i] = speaking
+            count += 1 if speaking > 0.0 else 0
     else:
         _rank(x, k, K, ranks)
         best, second = ranks[0], ranks[1]
         for i in range(best.size):
             unsettled = 1.0 if settled[i] < patience else 0.0
-            speaks[i] = unsettled if best[i] - second[i] >= limit else 1.0
+            speaking = unsettled if best[i] - second[i] >= limit else 1.0
+            speaks[i] = speaking
+            count += 1 if speaking > 0.0 else 0
+    return count
 
 
 @_compiled
