@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_one_that_answers_but_sends_no_messages_delays_one_item_and_no_more() ->
     begun = net.now
     for name in range(5):
         tickets = [net.submit(k, [name], [1.0]) for k in range(3)]
-        net.until(lambda: not tickets[0].open and not tickets[1].open)
+        net.until(lambda tickets=tickets: not tickets[0].open and not tickets[1].open)
     assert net.now - begun < 0.5  # known by now: nobody waits
     net.way = lambda *_: 0.001
     tickets = [net.submit(k, ["back"], [1.0]) for k in (2, 0, 1)]  # its first message is there before ours is sent
@@ -101,7 +102,7 @@ def test_one_that_is_mute_again_and_again_is_waited_for_less_each_time() -> None
         net.until(lambda tickets=tickets: not tickets[0].open)  # type: ignore[misc]
         waits.append(net.now - begun)
         net.rest()
-    assert all(later < earlier for earlier, later in zip(waits, waits[1:], strict=False)), waits
+    assert all(later < earlier for earlier, later in pairwise(waits)), waits
     assert waits[3] < waits[0] / 4
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import uvicorn
 
 from collegium._serving.protocol import CarefulProtocol
-from collegium.errors import LiveError
 from collegium._serving.tls import Tls
+from collegium.errors import LiveError
 
 
 def listen(host: str, port: int, *, to_others: bool, hint: str = "") -> socket.socket:

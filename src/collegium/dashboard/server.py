@@ -7,9 +7,9 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
+from collegium._serving import server
 from collegium.dashboard.app import app
 from collegium.dashboard.sources import Feed
-from collegium._serving import server
 
 
 def listen(host: str, port: int) -> socket.socket:
