@@ -206,8 +206,8 @@ class Engine:
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
         self.progress.advance(now)
-        submissions.admit(self, now)
-        self.progress.advance(now)
+        if submissions.admit(self, now):
+            self.progress.advance(now)
         for frame in self.progress.new_messages():
             self.send(None, frame)
         effects, self._effects = self._effects, Effects()

@@ -185,7 +185,8 @@ class Progress:
     def average(self, row: int, t: int, now: float) -> Iterator[bytes]:
         """Go on with the only item of a scalar rule for as long as every message is there; frames to be broadcast."""
         table, own = self.table, self.seat.own
-        while all(message == RECEIVED for message in table.message[row, t - 1].tolist()):
+        m = len(self.seat.senders)
+        while (messages := table.message[row, t - 1].tolist()).count(RECEIVED) == m:
             values, sets = table.inbox[row, t - 1, :, 0].tolist(), table.inbox_set[row, t - 1].tolist()
             if own is not None:
                 values[own], sets[own] = table.sent.item(row, t - 1, 0), table.own_set.item(row)
@@ -205,7 +206,8 @@ class Progress:
             table.named[row] = True
             handle, agents = table.handle.item(row), self.sets.members[evidence]
             yield encode_one(self.seat.agent, handle, t, item, agents, statistic, self.dialect)
-        self.touch(np.array([row]))
+        if PENDING not in messages:
+            self.touch(np.array([row]))
 
     def new_messages(self) -> Iterator[Frame]:
         """What is to be broadcast, in as few frames as it takes."""

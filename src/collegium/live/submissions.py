@@ -65,18 +65,20 @@ def note_overload(engine: Engine, now: float) -> None:
         engine.log(logging.WARNING, f"overloaded: {engine.mine} items are pending and {len(engine.backlog)} wait")
 
 
-def admit(engine: Engine, now: float) -> None:
-    """Begin items that waited, some at a time: items of one round share a frame."""
+def admit(engine: Engine, now: float) -> bool:
+    """Begin items that waited, some at a time, since items of one round share a frame; whether any began."""
     backlog = engine.backlog
     if not len(backlog):
         if engine.account.not_overloaded(now):
             engine.log(logging.INFO, f"no longer overloaded; {engine.account.refused} items were refused so far")
-        return
+        return False
     note_overload(engine, now)
     free = min(engine.most - engine.mine, engine.table.room())
-    if free >= min(len(backlog), max(engine.most // 4, 1)):
-        ids = backlog.first(free)
-        begin_waiting(engine, ids, engine.table.announce(ids, now, 1, -1), now)
+    if free < min(len(backlog), max(engine.most // 4, 1)):
+        return False
+    ids = backlog.first(free)
+    begin_waiting(engine, ids, engine.table.announce(ids, now, 1, -1), now)
+    return True
 
 
 def begin_waiting(engine: Engine, ids: U64, rows: Rows, now: float) -> None:
