@@ -194,9 +194,10 @@ class Engine:
     def tick(self, now: float) -> Effects:
         """Look after what is overdue; to be called at `Effects.wake`."""
         wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._watch(now)]
-        self.wake = max(min(wakes), now + self._soonest / 2)
         self.progress.forget_sets()
-        return self._done(now)
+        effects = self._done(now)
+        effects.wake = self.wake = max(min(wakes), now + self._soonest / 2)
+        return effects
 
     def stop(self) -> list[Ticket]:
         """Nothing more will be decided: those who still wait, once each."""
