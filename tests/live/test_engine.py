@@ -116,7 +116,7 @@ def test_what_is_lost_is_asked_for(rule: protocol.Rule, faults: dict[str, float]
     net = VirtualNetwork(over, faulty(**faults), rule=rule, rounds=8, seed=5)
     np.testing.assert_array_equal(net.decide(scores), collaborate(scores, over, 8, rule, rng=5).statistics)
     assert sum(net.status(k).items.with_missing for k in range(9)) == 0
-    assert net.frames["RESEND"] > 0
+    assert net.frames["RESEND"] > 0 or "loss" not in faults
 
 
 def test_doubled_frames_change_nothing() -> None:
