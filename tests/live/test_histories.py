@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 from collegium.checks import histories
-from collegium.checks.histories import KINDS, RULES, Fault, Plan, plan, run
+from collegium.checks.histories import KINDS, RULES, Fault, History, Plan, plan, run
 from collegium.errors import CheckError
 from collegium.live import recovery
 from collegium.live.engine import Engine
@@ -46,13 +46,20 @@ def test_one_frame_in_twenty_may_be_lost_without_changing_a_number(first: int) -
         run(lossy)
 
 
+def history(one: Plan) -> History:
+    played = History(one)
+    played.run()
+    return played
+
+
 def test_plans_have_faults_of_every_kind() -> None:
     plans = [plan(seed) for seed in range(1000)]
     assert {fault.kind for one in plans for fault in one.faults} == set(KINDS)
     assert {one.rule for one in plans} == set(range(len(RULES)))
     assert {one.network for one in plans} == set(range(len(histories.networks())))
     assert 50 < sum(one.is_healthy for one in plans) < 200
-    assert sum(one.pending is not None for one in plans) > 100
+    busy = [history(one) for one in plans[:150] if one.pending and one.items == 6]
+    assert sum(one.refusals for one in busy) > len(busy) > 5  # refused, and retried until all is answered
 
 
 def test_a_seed_brings_a_history_back_byte_for_byte() -> None:

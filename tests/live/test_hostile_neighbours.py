@@ -67,6 +67,19 @@ def test_invented_items_are_bounded_and_their_sender_is_named(form: object) -> N
     assert [net.result(k, "after").missed for k in range(5)] == [[]] * 5  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("rate", "burst"), [(20.0, 40), (200.0, 150), (2000.0, 1500)])
+def test_items_without_views_have_a_budget_also_where_there_is_room(rate: float, burst: int) -> None:
+    """And only whoever invents them is left out: others pass on no more of them than they may."""
+    net = VirtualNetwork(RING, rounds=2, deadlines=DEADLINES, limits=Limits(from_zero=rate))
+    for i in range(100):  # every 50 ms
+        net.say(0, 1, announced(0, np.arange(burst, dtype=np.uint64) + np.uint64(10**6 + burst * i)))
+        net.run(0.05)
+    left_out = [text for _, text in net.log if "far more than it may" in text]
+    assert left_out == ["agent-1: agent-0 sends far more than it may: left out for 10 s"]
+    assert net.neighbour(1, 0).state == "over budget"
+    assert max(net.status(k).items.done for k in range(5)) < 10 * rate
+
+
 def test_a_burst_of_pings_is_not_answered_and_delays_nobody() -> None:
     net = VirtualNetwork(THREE, rounds=3, deadlines=DEADLINES)
     engine = net.engines[0]

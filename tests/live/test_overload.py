@@ -101,6 +101,19 @@ def test_no_view_is_missing_when_one_agent_refuses_and_is_asked_again() -> None:
     assert {(one.view, one.evidence.views, *one.missed) for one in answers} == {("given", 3)}
 
 
+def test_an_overloaded_agent_waits_longer_for_views() -> None:
+    """Those who send them are told to retry, which takes them longer than `Deadlines.view`."""
+    net = VirtualNetwork(THREE, rounds=4, own={0: {"limits": Limits(pending=1)}}, deadlines=DEADLINES)
+    net.submit(0, [100, 101, 102], [1.0, 1.0, 1.0])
+    theirs = [net.submit(k, ["x"], [1.0]) for k in (1, 2)]
+    net.run(1.5 * DEADLINES.view)
+    own = net.submit(0, ["x"], [1.0])
+    net.until(lambda: not any(ticket.open for ticket in (own, *theirs)))
+    assert [(one.view, one.evidence.views, one.missed) for t in (own, *theirs) for one in outcome(t)] == [
+        ("given", 3, [])
+    ] * 3
+
+
 def test_what_neighbours_have_begun_is_taken_also_from_a_request_that_is_refused() -> None:
     net = VirtualNetwork(THREE, rounds=4, own={0: {"limits": Limits(pending=1)}}, deadlines=DEADLINES)
     net.has_timers = False

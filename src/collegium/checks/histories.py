@@ -125,7 +125,7 @@ def plan(seed: int) -> Plan:
     for _ in range(chance.choice((0, 1, 1, 2))):
         begin = chance.choice((0.0, chance.uniform(0.0, 0.2), chance.uniform(0.0, 2.0)))
         faults.append(Fault(chance.choice(KINDS), chance.randrange(K), begin, begin + chance.choice((0.3, 1.5, 4.0))))
-    return replace(
+    faulted = replace(
         one,
         missing=chance.choice((0.0, 0.0, 0.2)),
         loss=chance.choice((0.0, 0.0, 0.05, 0.2)),
@@ -135,6 +135,8 @@ def plan(seed: int) -> Plan:
         pending=chance.choice((None, None, None, 1)),
         faults=tuple(faults),
     )
+    # Of six items one runs and four wait: some requests are refused.
+    return replace(faulted, items=6, batches=2) if faulted.pending and chance.random() < 0.5 else faulted
 
 
 class _Watched(Engine):
@@ -181,6 +183,7 @@ class History:
         self.is_honest = not any(fault.kind == "liar" for fault in plan.faults)
         self.hosts = [self._host(k) for k in range(self.K)]
         self.results: dict[tuple[int, int], Any] = {}
+        self.refusals = 0
         self.scores = np.array([[self._score(i, k) for k in range(self.K)] for i in range(plan.items)])
 
     def _score(self, item: int, k: int) -> list[float]:
@@ -265,6 +268,7 @@ class History:
             try:
                 ticket, effects = host.engine.submit(items, self.scores[items, k], True, self._local(host))
             except LiveError:
+                self.refusals += 1
                 self.at(self.now + 0.2, lambda: self._submit(k, items))  # refused: as a client does, once more
                 effects = host.engine.receive((), self._local(host))
             else:

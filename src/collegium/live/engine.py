@@ -146,6 +146,7 @@ class Engine:
         }
         self.heard = [n for n in self.neighbours.values() if n.place is not None]
         self._relayed = Budget(limits.from_zero, 2 * limits.from_zero)
+        self._told = Budget(limits.from_zero, 2 * limits.from_zero)
         self._effects = Effects()
         self.account = Account(now)
         self.wake = math.inf
@@ -271,7 +272,7 @@ class Engine:
             elif frame.kind is Kind.ANNOUNCE:
                 rows = self.rows_of(frame.ids, 1, n, now)
                 rows = rows[rows >= 0]
-                self._tell(rows[(self.table.state[rows] == ANNOUNCED) & ~self.table.announced[rows]])
+                self._tell(rows[(self.table.state[rows] == ANNOUNCED) & ~self.table.announced[rows]], now)
             elif frame.kind is Kind.PING:
                 self.send(n.peer.number, Frame(Kind.PONG, self.number))
         except FrameError as problem:
@@ -349,8 +350,12 @@ class Engine:
         if seen.any():
             self.progress.begin(rows[seen], table.score[before[seen]], GIVEN, now)
 
-    def _tell(self, rows: Rows) -> None:
-        """Tell neighbours of items before the first message on them, so that all wait for their views together."""
+    def _tell(self, rows: Rows, now: float) -> None:
+        """Tell neighbours of items before the first message on them, so that all wait for their views together.
+
+        No more than a neighbour may begin: whoever invents items must not make this agent look as if it did.
+        """
+        rows = rows[: int(self._told.take(len(rows), now))]
         self.table.announced[rows] = True
         for start in range(0, len(rows), MOST_ITEMS):
             ids = self.table.id[rows[start : start + MOST_ITEMS]]
@@ -373,7 +378,7 @@ class Engine:
         rows, waited = rows[waited < wait], waited[waited < wait]
         # Views mostly come within moments of each other: only where one does not is it worth telling others.
         early, untold = self.deadlines.view / 8, ~table.announced[rows] & (table.first[rows] == 1)
-        self._tell(rows[untold & (waited >= early)])
+        self._tell(rows[untold & (waited >= early)], now)
         times = np.where(untold & (waited < early), early - waited, wait - waited)
         return now + float(times.min()) if len(rows) else math.inf
 
