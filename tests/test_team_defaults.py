@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium import Team, policy, topology
 from collegium._util.measures import mean_interval
+from tiny_data import real_data
 
 SIX = policy.metropolis(topology.complete(6))
 COLUMNS = [list(range(5 * k, 5 * k + 5)) for k in range(6)]
@@ -219,3 +220,21 @@ def test_ten_digits_beside_soft_voting():
         assert team.score(images[test], digits[test]) > 0.85
     gap = mean_interval(gaps)
     assert gap.mean <= max(gap.half, 0.01)
+
+
+@pytest.mark.data
+def test_six_views_of_numerals():
+    """The multiple features of handwritten numerals: at least 98 % right with six logistic regressions."""
+    folder = real_data("multiple-features") / "multiple-features"
+    parts = [
+        np.loadtxt(folder / f"mfeat-{name}.csv", delimiter=",", skiprows=1)
+        for name in ("fac", "fou", "kar", "mor", "pix", "zer")
+    ]
+    views, y = [part[:, :-1] for part in parts], parts[0][:, -1].astype(int)
+    members = [(f"m{k}", scaled(LogisticRegression(C=0.1, max_iter=300))) for k in range(6)]
+    right = []
+    for train, test in list(StratifiedKFold(5, shuffle=True, random_state=0).split(views[0], y))[:2]:
+        team = Team(members, SIX, rounds=1, workers=1, random_state=0)
+        team.fit([view[train] for view in views], y[train])
+        right.append(team.score([view[test] for view in views], y[test]))
+    assert np.mean(right) >= 0.98

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from collegium._util.arguments import real_number
-from collegium._util.labels import to_signs
 from collegium._util.randomness import Seed
 from collegium._util.views import Views, gather, rows, table
 from collegium.agents._seeding import seed_sequence
-from collegium.agents.adapt import as_model
+from collegium.agents.adapt import named_models
 from collegium.agents.base import Doubles, Model
-from collegium.agents.calibration import temperature
-from collegium.agents.classes import agreed_classes, inside, known_classes, places_of
+from collegium.agents.calibration import pool_probabilities, temperature
+from collegium.agents.classes import agreed_classes, inside, known_classes, labels_inside, places_of
 from collegium.agents.cross_fitting import fit_agents
-from collegium.agents.held_out import HeldOutErrors, class_places, compare, log_prior
+from collegium.agents.held_out import HeldOutErrors, compare, prior_of
 from collegium.agents.independent import checked_scores
-from collegium.agents.pipeline import probabilities
 from collegium.agents.preparation import Preparation
-from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError
+from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError, ScoreError
 from collegium.network import Items, Run, collaborate
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
@@ -106,7 +102,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise LabelError("a Team requires y to be passed, but the target y is None")
         models, preparation = self._models(), self._preparation()
         views = self._complete(X, reset=True)
-        labels, classes = _labels_inside(y, len(views[0]))
+        labels, classes = labels_inside(y, len(views[0]))
         real_number(self.validation, "validation", DataError, above=0, at_most=0.9)
         fitted = fit_agents(
             [name for name, _ in self.agents],
@@ -121,7 +117,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             workers=self.workers,
         )
         self.classes_ = classes
-        self.prior_ = _as_score(log_prior(class_places(labels, len(classes)), len(classes)))
+        self.prior_ = prior_of(labels, len(classes))
         self._settle(fitted.models, fitted.train, fitted.held_out, fitted.y_held_out)
         return self
 
@@ -162,7 +158,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         if given:
             held_out = team._score(models, team._complete(validation_views, reset=train_views is None))
             y = inside(validation_y, len(held_out), team.classes_)  # type: ignore[arg-type]
-            team.prior_ = _as_score(log_prior(class_places(y, len(team.classes_)), len(team.classes_)))
+            team.prior_ = prior_of(y, len(team.classes_))
         team._settle(models, train, held_out, y)
         return team
 
@@ -176,8 +172,10 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         self.held_out_: HeldOutErrors | None = None
         if not len(held_out):
             return
-        run = collaborate(self.pipeline_(held_out), self.policy, self.rounds, self.rule, record="final")
-        pooled = run.statistics[-1].mean(axis=1)
+        statistics = self.pipeline_(held_out)
+        with suppress(ScoreError):  # of a rule that takes no scores as large as these: then their plain mean
+            statistics = collaborate(statistics, self.policy, self.rounds, self.rule, record="final").statistics[-1]
+        pooled = statistics.mean(axis=1)
         if preparation.calibrate and not self.bounded:
             self.pool_temperature_ = temperature(pooled, y)
         self.held_out_, worse = compare(pooled, held_out, y)
@@ -251,20 +249,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         than each alone. With `bounded` the mean is the linear pool, of the posteriors themselves.
         """
         final = self.decision_function(X, agent)
-        C = len(self.classes_)
-        if self.bounded:
-            p = np.clip((1 + final) / 2 if C == 2 else final + 1 / C, 0, 1)
-            if C > 2:
-                return np.asarray(p / p.sum(axis=1, keepdims=True))
-        elif C > 2:
-            return probabilities(final / self._pool_temperature)
-        else:
-            p = expit(final / self._pool_temperature)
-        return np.column_stack([1 - p, p])
-
-    @property
-    def _pool_temperature(self) -> float:
-        return float(getattr(self, "pool_temperature_", 1.0))
+        return pool_probabilities(final, getattr(self, "pool_temperature_", 1.0), bounded=self.bounded)
 
     def certify(
         self,
@@ -329,24 +314,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise PolicyError(
                 f"policy must be a collegium Policy, such as policy.uniform(topology.ring(9)); got {self.policy!r}"
             )
-        try:
-            names = [name for name, _ in self.agents]
-        except (TypeError, ValueError):
-            raise ModelError("agents must be a list of (name, model) pairs") from None
-        if len(names) != self.policy.size:
-            raise PolicyError(f"there are {len(names)} agents, but the network has {self.policy.size}")
-        if any(not isinstance(name, str) or "__" in name for name in names) or len(set(names)) < len(names):
-            raise ModelError(f"agents need different names without '__'; got {names}")
-        taken = sorted(set(names) & set(self._get_param_names()))
-        if taken:
-            raise ModelError(f"{taken[0]!r} is a setting of Team: call this agent otherwise")
-        models = []
-        for name, thing in self.agents:
-            try:
-                models.append(as_model(thing))
-            except CollegiumError as mistake:
-                raise type(mistake)(f"agent {name!r}: {mistake}") from None
-        return models
+        return named_models(self.agents, self.policy.size, self._get_param_names())
 
     def _preparation(self) -> Preparation:
         return Preparation.of(self.center, self.calibrate, self.bounded)
@@ -426,26 +394,3 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _labels_inside(y: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Labels as +1 and -1, or as places of more than two classes; and the classes."""
-    y = np.asarray(y)
-    y = column_or_1d(y, warn=True) if y.ndim == 2 else y
-    if len(y) != n:
-        to_signs(y, n)  # which says so
-    try:
-        classes = np.unique(y)
-        if len(classes) > 2:
-            check_classification_targets(y)
-    except (TypeError, ValueError) as refusal:
-        raise LabelError(f"labels must be of one kind, a few different ones: {refusal}") from None
-    if len(classes) < 2:
-        found = ", ".join(map(repr, classes.tolist()))
-        raise LabelError(f"a team decides between two classes or more; y holds {len(classes)} class: {found}")
-    return inside(y, n, classes), classes
-
-
-def _as_score(logs: Doubles) -> Any:
-    """Log-probabilities less their mean as one number of two classes."""
-    return float(logs[1] - logs[0]) if len(logs) == 2 else logs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from collegium.agents.base import Model
 from collegium.agents.callable_model import CallableModel
 from collegium.agents.onnx_model import OnnxModel
 from collegium.agents.sklearn_model import SklearnModel, score_method
-from collegium.errors import ModelError
+from collegium.errors import CollegiumError, ModelError, PolicyError
 
 ACCEPTED = (
     "a Model, a scikit-learn classifier or pipeline, a torch.nn.Module, the name of an .onnx file, "
@@ -51,6 +52,30 @@ def as_model(thing: Any) -> Model:
         return CallableModel(thing)
     lacks = f"{type(thing).__name__} has fit but no scores(view)" if hasattr(thing, "fit") else f"got {thing!r:.200}"
     raise ModelError(f"a model must be {ACCEPTED}; {lacks}")
+
+
+def named_models(agents: Any, size: int, taken: Collection[str] = ()) -> list[Model]:
+    """The models of a list of (name, model), one per agent of a network of this size.
+
+    taken: names that no agent may have, since they are settings of the team.
+    """
+    try:
+        names = [name for name, _ in agents]
+    except (TypeError, ValueError):
+        raise ModelError("agents must be a list of (name, model) pairs") from None
+    if len(names) != size:
+        raise PolicyError(f"there are {len(names)} agents, but the network has {size}")
+    if any(not isinstance(name, str) or "__" in name for name in names) or len(set(names)) < len(names):
+        raise ModelError(f"agents need different names without '__'; got {names}")
+    for name in sorted(set(names) & set(taken)):
+        raise ModelError(f"{name!r} is a setting of Team: call this agent otherwise")
+    models = []
+    for name, thing in agents:
+        try:
+            models.append(as_model(thing))
+        except CollegiumError as mistake:
+            raise type(mistake)(f"agent {name!r}: {mistake}") from None
+    return models
 
 
 def _is_torch_module(thing: Any) -> bool:

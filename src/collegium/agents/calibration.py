@@ -116,6 +116,18 @@ def vector_scaling(f: Doubles, places: NDArray[np.intp]) -> tuple[Doubles, Doubl
     return size / w, b - b.mean()
 
 
+def pool_probabilities(pooled: Doubles, T: float, *, bounded: bool) -> Doubles:
+    """Probabilities (n, C) of pooled statistics (n,), of two classes, or (n, C): log-odds or log-probabilities at
+    temperature T, or, if `bounded`, what probabilities differ by."""
+    if pooled.ndim == 1:
+        second = np.clip((1 + pooled) / 2, 0, 1) if bounded else expit(pooled / T)
+        return np.column_stack([1 - second, second])
+    if not bounded:
+        return np.asarray(softmax(pooled / T, axis=1))
+    p = np.clip(pooled + 1 / pooled.shape[1], 0, 1)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
 def cross_entropies(z: Doubles, places: NDArray[np.intp]) -> Doubles:
     """Minus the log-probability of the true class, shape (n,), of log-probabilities (n, C) up to an offset."""
     return np.asarray(-log_softmax(z, axis=1)[np.arange(len(z)), places])

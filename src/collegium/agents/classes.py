@@ -115,6 +115,27 @@ def inside(y: ArrayLike, n: int, classes: Sequence[Any] | NDArray[Any]) -> NDArr
     return to_places(y, n, len(classes), classes=list(classes))
 
 
+def labels_inside(y: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Whatever a user calls the classes as +1 and -1, or as places of more than two; and the classes, ascending."""
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    y = np.asarray(y)
+    y = column_or_1d(y, warn=True) if y.ndim == 2 else y
+    if len(y) != n:
+        to_signs(y, n)  # which says so
+    classes = _distinct(y)
+    try:
+        if len(classes) > 2:  # two numbers are two classes, whatever the numbers
+            check_classification_targets(y)
+    except ValueError as refusal:
+        raise LabelError(f"labels must be of one kind, a few different ones: {refusal}") from None
+    if len(classes) < 2:
+        found = ", ".join(map(repr, classes.tolist()))
+        raise LabelError(f"a team decides between two classes or more; y holds {len(classes)} class: {found}")
+    return inside(y, n, classes), classes
+
+
 def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
     try:
         return np.unique(labels)

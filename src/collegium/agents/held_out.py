@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from collegium._util.measures import mean_interval
 from collegium.agents.base import Doubles
 from collegium.agents.calibration import class_temperature, cross_entropies, temperature, vector_scaling
 from collegium.agents.classes import Places
@@ -22,7 +22,7 @@ from collegium.agents.pipeline import ScorePipeline, bounded
 
 _NATS = 2.0
 """By how much all held-out items together must be likelier for an agent to give up its own threshold: a shift of the
-threshold that means nothing gains so much once in twenty times (a likelihood ratio of 1.92)."""
+threshold that means nothing gains so much once in twenty times (a log-likelihood ratio of 1.92)."""
 
 
 def class_places(y: NDArray[Any], classes: int) -> Places:
@@ -35,6 +35,12 @@ def log_prior(places: Places, classes: int) -> Doubles:
     counts = np.bincount(places, minlength=classes).astype(np.float64)
     logs = np.log(counts if counts.all() else counts + 1)
     return np.asarray(logs - logs.mean())
+
+
+def prior_of(y: NDArray[Any], classes: int) -> Any:
+    """The prior as a score: the log-odds of +1, or `log_prior` of more than two classes."""
+    logs = log_prior(class_places(y, classes), classes)
+    return float(logs[1] - logs[0]) if classes == 2 else logs
 
 
 def midpoint(f: Doubles, places: Places) -> Doubles:
@@ -61,7 +67,8 @@ def fit_pipeline(
     """The pipeline of K agents from held-out scores (n, K) or (n, K, C), each agent by its own alone.
 
     center: "auto" keeps an agent's own threshold unless the held-out items say that another is better: they are
-        likelier with it, and no more of them are wrong. The other is the midpoint less the prior; "midpoint" takes it.
+        likelier with it, fewer of them are wrong beyond chance where each class counts alike, and not more where each
+        item does. The other is the midpoint less the prior; "midpoint" takes it.
     calibrate: whether scores are divided by a temperature; "vector" fits one per class and the shift with it.
     """
     C = 2 if scores.ndim == 2 else scores.shape[2]
@@ -98,7 +105,9 @@ class _Agent(NamedTuple):
 
 def _better(one: Doubles, other: Doubles, places: Places) -> bool:
     gained = (cross_entropies(other, places) - cross_entropies(one, places)).sum()
-    return bool(gained > _NATS and wrong_items(one, places).sum() <= wrong_items(other, places).sum())
+    fewer = wrong_items(other, places).astype(float) - wrong_items(one, places)
+    weight = 1 / np.bincount(places)[places]  # each class counts alike
+    return bool(gained > _NATS and fewer.sum() >= 0 and _above_zero(fewer * weight / weight.mean()))
 
 
 def _bounded_centers(chi: Doubles, C: int) -> Doubles:
@@ -139,7 +148,10 @@ def compare(team: Doubles, scores: Doubles, y: NDArray[Any]) -> tuple[HeldOutErr
         team, scores = (np.stack([-values, values], axis=-1) for values in (team, scores))
     wrong, alone = wrong_items(team, places), wrong_items(scores, np.asarray(places))
     errors = HeldOutErrors(len(places), float(wrong.mean()), alone.mean(axis=0))
-    difference = wrong.astype(float) - alone[:, errors.best]
-    n = len(difference)
-    half = stdtrit(n - 1, 0.975) * difference.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
-    return errors, bool(difference.mean() > half)
+    return errors, _above_zero(wrong.astype(float) - alone[:, errors.best])
+
+
+def _above_zero(differences: Doubles) -> bool:
+    """Whether the 95 % interval of their mean, Student's, lies above 0."""
+    mean, half = mean_interval(differences) if len(differences) > 1 else (0.0, 0.0)
+    return bool(mean > half)
