@@ -59,8 +59,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     `calibrate`. "midpoint" is the threshold of the paper's Prop. 1, "none" (or False) takes nothing away.
     `calibrate="vector"` fits a temperature per class. `bounded` squeezes scores by tanh(f/2), see `agents.bounded`.
 
-    `largest_scores_` has the largest |number| that each agent brought to the network in training, shape (K,), from which
-    live agents know what their neighbours may say.
+    `largest_scores_` has the largest |number| that each agent brought to the network in training, shape (K,): live
+    agents know from it what their neighbours may say.
 
     `held_out_` has the errors of the team and of its members alone on held-out items, where there are any; a team that
     is worse than its best member there says so in a warning.

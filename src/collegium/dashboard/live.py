@@ -72,20 +72,24 @@ class Live(Feed):
             raise InputFileError(
                 f"{folder} has not the files of all agents of its network: take the folder it was made in"
             )
-        if len(network[0].file.model.classes) > 2:
-            raise InputFileError(f"{folder} is a network of more than two classes, which the dashboard cannot show")
         policy = _policy(network)
         super().__init__(make_views(K) if make_views is not None else None)
         first = network[0].file
         self._members = network
-        self._base = World(policy, np.zeros((0, K)), first.talk.rounds, first.rule(), first.talk.seed)
+        classes = tuple(str(label) for label in first.model.classes)
+        form = (K,) if len(classes) == 2 else (K, len(classes))
+        self._base = World(policy, np.zeros((0, *form)), first.talk.rounds, first.rule(), first.talk.seed)
         dataset = None if self.views is None else self.views.dataset
-        minus, plus = (str(label) for label in first.model.classes)
+        if dataset is not None and len(dataset.class_names) != len(classes):
+            raise InputFileError(
+                f"the network tells {len(classes)} classes apart, but the views are of {len(dataset.class_names)}: "
+                "leave out --data"
+            )
         drawn = next((g for g in what_if.topologies(K).values() if g == policy.graph), policy.graph)
         self._about = About(
             kind="live", title=f"network {first.agent.network} in {Path(folder).name or folder}",
             agents=[member.file.agent.name for member in network],
-            classes=(plus, minus) if dataset is None else dataset.class_names,
+            classes=dataset.class_names if dataset is not None else classes if len(classes) > 2 else classes[::-1],
             rounds=self._base.rounds, rule=registry.describe(self._base.rule), scale=1.0, items=0,
             has_truth=dataset is not None, has_views=dataset is not None, network=network_of(policy, drawn.positions),
             topologies=list(what_if.topologies(K)),
@@ -99,7 +103,7 @@ class Live(Feed):
         clients = [member.client(_TIMEOUT) for member in network]
         for k, client in enumerate(clients):
             threading.Thread(target=self._poll, args=(k, client), name=f"poll-{k}", daemon=True).start()
-        self.compile(replace(self._base, scores=np.zeros((1, K))))
+        self.compile(replace(self._base, scores=np.zeros((1, *form))))
 
     @property
     def about(self) -> About:
@@ -131,7 +135,8 @@ class Live(Feed):
         y = None
         if self.views is not None:
             places = [self.place(id) for id in whole]
-            y = np.array([0 if place is None else self.views.dataset.y[place] for place in places], np.int8)
+            unknown = self._base.unknown
+            y = np.array([unknown if place is None else self.views.dataset.y[place] for place in places], np.int64)
         return replace(self._base, scores=np.array(list(whole.values())), names=names, y=y), list(whole).index(item)
 
     def place(self, item: str) -> int | None:
@@ -181,7 +186,7 @@ class Live(Feed):
     def _item(self, id: str) -> Item:
         known, K, T = self._items[id], len(self._members), self._base.rounds
         reports = [known.reports.get(k) for k in range(K)]
-        traces: Any = [one.trace if one else [] for one in reports]  # of single numbers: there are two classes
+        traces: Any = [one.trace if one else [] for one in reports]
         reached = max((len(trace) for trace in traces), default=0)
         spoke = np.zeros((T, K), bool)
         for k, one in known.reports.items():

@@ -146,7 +146,7 @@ def _linear_parts(model: Any, classes: NDArray[Any]) -> dict[str, Any] | None:
         scale = scale if steps[0].scale_ is None else np.asarray(steps[0].scale_, np.float64)
     elif len(steps) > 1:
         return None
-    parts = {
+    parts: dict[str, Any] = {
         "shift": shift,
         "scale": scale,
         "weight": weight,
