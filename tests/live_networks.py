@@ -71,11 +71,11 @@ def wait_ready(agents: list[Agent], seconds: float = 30.0) -> None:
 
 
 def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: float = 60.0) -> np.ndarray:
-    """Statistics of all rounds, shape (T+1, n, K), as the live agents report them."""
+    """Statistics of all rounds, shape (T+1, n, K) or (T+1, n, K, C), as the live agents report them."""
     names = list(range(len(scores))) if names is None else names
     futures = [agent.submit(names, scores[:, k], trace=True) for k, agent in enumerate(agents)]
     columns = [[outcome.trace for outcome in future.result(timeout)] for future in futures]
-    return np.array(columns, np.float64).transpose(2, 1, 0)
+    return np.array(columns, np.float64).swapaxes(0, 2)
 
 
 @contextlib.contextmanager

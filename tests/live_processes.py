@@ -58,8 +58,8 @@ def ask_all(
 
 
 def statistics(answers: list[list[ItemResult]]) -> np.ndarray:
-    """Shape (T+1, n, K)."""
-    return np.array([[one.trace for one in column] for column in answers], float).transpose(2, 1, 0)
+    """Shape (T+1, n, K), or (T+1, n, K, C)."""
+    return np.array([[one.trace for one in column] for column in answers], float).swapaxes(0, 2)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -55,6 +55,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     `calibrate`. "midpoint" is the threshold of the paper's Prop. 1, "none" (or False) takes nothing away.
     `calibrate="vector"` fits a temperature per class. `bounded` squeezes scores by tanh(f/2), see `agents.bounded`.
 
+    `largest_scores_` has the largest |number| that each agent brought to the network in training, shape (K,): live
+    agents know from it what their neighbours may say.
+
     `held_out_` has the errors of the team and of its members alone on held-out items, where there are any; a team that
     is worse than its best member there says so in a warning.
 
@@ -152,7 +155,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         if not given and (team.calibrate is True or preparation.calibrate == "vector"):
             raise DataError("temperatures need validation_views= and validation_y=, or calibrate=False")
         form = (len(models),) if len(team.classes_) == 2 else (len(models), len(team.classes_))
-        train, held_out, y = np.zeros((1, *form)), np.empty((0, *form)), np.empty(0, np.int8)
+        train, held_out, y = np.empty((0, *form)), np.empty((0, *form)), np.empty(0, np.int8)
         if train_views is not None:
             train = team._score(models, team._complete(train_views, reset=True))
         if given:
@@ -168,6 +171,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         self.models_ = models
         self.pipeline_ = preparation.pipeline(train, held_out, y)
         self.prepared_ = self.center, self.calibrate, self.bounded
+        seen = np.abs(self.pipeline_(np.concatenate([train, held_out])))
+        if len(seen):
+            self.largest_scores_ = np.moveaxis(seen, 1, 0).reshape(len(models), -1).max(axis=1)
         self.pool_temperature_ = 1.0
         self.held_out_: HeldOutErrors | None = None
         if not len(held_out):

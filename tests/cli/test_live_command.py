@@ -60,9 +60,32 @@ def test_a_status_names_what_is_wrong(cli, tmp_path, monkeypatch):
     assert not [line for line in shown if line.startswith("agent-1: agent-0")]
 
 
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        (None, [-1, 1]),
+        ("good,bad", ["bad", "good"]),
+        ("0,1,2,3", [0, 1, 2, 3]),
+        ("left, right,2", ["left", "right", "2"]),
+    ],
+)
+def test_classes_and_bound_of_agents_that_are_given_scores(cli, tmp_path, written, classes):
+    options = () if written is None else ("--classes", written)
+    cli("live", "init", "--topology", "ring:3", "--no-tls", "--score-bound", 2.5, *options, "--out", tmp_path / "net")
+    file = launcher.members(tmp_path / "net")[2].file
+    assert file.model.classes == classes
+    assert {file.talk.bound, *(heard.bound for heard in file.hears)} == {2.5}
+
+
 @pytest.mark.live
-def test_demo_finds_no_difference(cli, tmp_path):
-    shown = cli("live", "demo", "--items", 20, "--keep", tmp_path / "kept").out
+@pytest.mark.parametrize("classes", ["3,8", "0,3,8,9"])
+def test_demo_finds_no_difference(cli, tmp_path, classes):
+    shown = cli("live", "demo", "--items", 20, "--classes", classes, "--keep", tmp_path / "kept").out
+    decided = shown.split("first decisions of the middle agent")[1].splitlines()[0].split()
+    assert len(decided) == 12
+    assert set(decided) <= set(classes.split(","))
+    alone, together = (float(shown.split(f"error {part}")[1].split(" %")[0].split()[-1]) for part in ("alone", "after"))
+    assert together <= alone
     assert "difference to the simulator" in shown
     assert shown.split("difference to the simulator")[1].split()[0] == "0"
     assert (tmp_path / "kept" / "agent-8.toml").exists()
@@ -85,6 +108,9 @@ def test_demo_finds_no_difference(cli, tmp_path):
         ),
         (["init", "--topology", "ring:3", "--seed", "99999999999999999999"], "talk.seed"),
         (["init", "--topology", "ring:3", "--port", "8400"], "overlap"),
+        (["init", "--topology", "ring:3", "--classes", "a"], "two different names or more"),
+        (["init", "--topology", "ring:3", "--classes", "a,b,a"], "two different names or more"),
+        (["init", "--topology", "ring:3", "--score-bound", "0"], "bound"),
         (["init", "--team", "nowhere"], "nowhere"),
         (["up", "nowhere"], "no such folder; collegium live init makes one"),
         (["status", "."], "has no agent-*.toml"),

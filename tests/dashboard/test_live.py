@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
@@ -11,15 +12,19 @@ import pytest
 
 from collegium import policy, topology
 from collegium.dashboard.live import Live
+from collegium.dashboard.views import Views
+from collegium.dashboard.what_if import Changes
 from collegium.errors import InputFileError
 from collegium.live.answers import RecentItem
 from collegium.live.client import Client
 from collegium.live.folder import NetworkSettings, create
-from collegium.live.launcher import Member, members
+from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.network import collaborate
+from collegium.protocol import SocialLearning
 from dashboards import running, until
-from live_processes import ask_all, statistics, status
+from helpers import of_classes, tiny_images
+from live_processes import ask_all, statistics, status, wait_for
 from live_processes import running as network_of
 from statuses import neighbour, report
 
@@ -53,9 +58,6 @@ def test_the_state_of_agents_is_what_their_neighbours_report(tmp_path):
 
 def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
     """One with a name of its own, which is a hash here, among two of the test set."""
-    from collegium.dashboard.views import Views
-    from helpers import tiny_images
-
     create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
     feed = Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
     try:
@@ -72,13 +74,88 @@ def test_items_of_unknown_class_do_not_hide_the_errors_of_others(tmp_path):
         feed.close()
 
 
-def test_a_network_of_more_classes_is_refused(tmp_path, monkeypatch):
-    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0))
-    network = members(tmp_path / "net")
-    network[0].file.model.classes.append(7)
-    monkeypatch.setattr("collegium.dashboard.live.members", lambda folder: network)
-    with pytest.raises(InputFileError, match="more than two classes"):
-        Live(tmp_path / "net")
+def _images(K, names, y):
+    return Views(replace(tiny_images(len(y), K), y=np.array(y), class_names=names), K)
+
+
+FOUR = ("ahead", "left", "right", "turn")
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "truth"),
+    [
+        (FOUR, FOUR, [2, 1, 3]),
+        (("turn", "left", "ahead", "right"), FOUR, [0, 1, 2]),  # the same classes in another order
+        (("0", "1", "2", "3"), ("0", "1", "2", "3"), [2, 1, 3]),  # other names: places
+    ],
+)
+def test_items_of_several_classes(tmp_path, names, shown, truth):
+    """Entries in the network's order, and the true class as a place among them."""
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0, classes=FOUR))
+    feed = Live(tmp_path / "net", lambda K: _images(K, names, [2, 1, 3]))
+    try:
+        assert feed.about.classes == shown
+        scores = of_classes(3, 4, 4, seed=3)
+        scores[0, 0] = [0.3, -0.1, -0.1, -0.1]
+        ids = [f"{0:016x}", f"{2:016x}", "0f60" + "7" * 12]
+        for k in range(4):
+            own = [(id, scores[i, k].tolist()) for i, id in enumerate(ids)]
+            recent = [RecentItem(id, 0, False, "given", s, s, [s], [], None, None, [], 1.0) for id, s in own]
+            feed._record(k, report(k), recent, 10.0)
+        world, i = feed.world(ids[2])
+        np.testing.assert_array_equal(world.scores, scores)
+        assert (i, world.y.tolist()) == (2, [truth[0], truth[2], -1])
+        items = {item.id: item for item in feed.snapshot().items}
+        assert [items[id].truth for id in ids] == [truth[0], truth[2], None]
+        np.testing.assert_array_equal(items[ids[0]].statistics, scores[:1])
+        np.testing.assert_allclose(items[ids[0]].limit, RING.perron @ scores[0], atol=1e-15)
+        answer = feed.answer(ids[1], Changes(rule="social-learning"))
+        np.testing.assert_array_equal(
+            answer.item.statistics, collaborate(scores[1:2], RING, 20, SocialLearning(), items=[2]).statistics[:, 0]
+        )
+    finally:
+        feed.close()
+
+
+def test_views_of_other_classes_are_refused(tmp_path):
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0, classes=FOUR))
+    with pytest.raises(InputFileError, match="tells 4 classes apart, but the views are of 2: leave out --data"):
+        Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
+
+
+def test_two_classes_are_known_by_their_names(tmp_path):
+    """The second of a file's classes is +1, whichever is +1 in the data set."""
+    create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0, classes=("up", "down")))
+    feed = Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
+    try:
+        assert feed.about.classes == ("down", "up")
+        id = f"{1:016x}"  # the second picture shows down
+        for k in range(4):
+            feed._record(
+                k, report(k), [RecentItem(id, 0, False, "given", 1.0, 1.0, [1.0], [], None, None, [], 1.0)], 1.0
+            )
+        assert feed.snapshot().items[0].truth == 1
+        assert feed.world(id)[0].y.tolist() == [1]
+    finally:
+        feed.close()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(240)
+def test_a_live_network_of_four_classes(tmp_path):
+    scores = of_classes(5, 4, 4)
+    with network_of(tmp_path / "net", RING, rounds=8, classes=FOUR) as network:
+        feed = Live(tmp_path / "net")
+        try:
+            feed.watch(True)
+            live = statistics(ask_all(network, scores))
+            np.testing.assert_array_equal(live, collaborate(scores, RING, 8).statistics)
+            wanted = [live[:, i].tolist() for i in range(5)]
+            wait_for(lambda: sorted(item.statistics for item in feed.snapshot().items) == sorted(wanted))
+            for item in feed.snapshot().items:
+                np.testing.assert_allclose(item.limit, RING.perron @ scores[int(item.name)], atol=1e-15)
+        finally:
+            feed.close()
 
 
 class _Refuses(BaseHTTPRequestHandler):

@@ -18,8 +18,8 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 LEARNED = ("classes_", "temperature_", "center_", "gains_")
 """What a fitted team knows beside its models."""
-HELD_OUT = ("prior_", "pool_temperature_")
-"""What it knows from its labels and from held-out items, if it has seen any."""
+HELD_OUT = ("prior_", "pool_temperature_", "largest_scores_")
+"""What it knows from its labels and from scores of training or held-out items, if it has seen any."""
 SEEN = ("n_features_in_", "feature_names_in_")
 """What it knows of a table, if it was fitted on one."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")

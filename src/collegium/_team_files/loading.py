@@ -121,6 +121,9 @@ def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
     fits = prior is None or (isinstance(prior, float) if C == 2 else np.shape(prior) == (C,))
     if not isinstance(pool, float) or not pool > 0 or not fits:
         raise Malformed("the prior should be one number per class, and the temperature of the pool a positive one")
+    largest = learned.get("largest_scores_", np.ones(K))
+    if getattr(largest, "dtype", None) != np.float64 or largest.shape != (K,) or not (largest >= 0).all():
+        raise Malformed("the largest scores should be one number per agent, none negative")
     width, names = (learned.get(name) for name in SEEN)
     if not isinstance(width, (int, type(None))) or (names is not None and np.shape(names) != (width,)):
         raise Malformed("the columns of the table have not as many names")

@@ -25,7 +25,7 @@ class Fitted(NamedTuple):
 
     models: list[Model]
     train: Doubles
-    """Of the items they were fitted on; of no item where these are not wanted."""
+    """Of the items they were fitted on; of no item where these are not wanted and others are held out."""
     held_out: Doubles
     """Of items that the model that scored them was not fitted on."""
     y_held_out: NDArray[Any]
@@ -52,6 +52,7 @@ def fit_agents(
     """
     if held_out == "in turn" and min(np.unique(y, return_counts=True)[1]) < 2:
         held_out = "none"
+    wants_training |= held_out == "none"  # of some items there must be scores, to know how large they are
     inside, outside = np.arange(len(y)), np.empty(0, np.int64)
     if held_out == "part":
         inside, outside = split(y, validation, np.random.default_rng(descend(root, 0)))

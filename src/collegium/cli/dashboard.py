@@ -120,10 +120,8 @@ def _recorded(
         if record.suffix.lower() in ENDINGS:
             raise InputFileError(f"{record} is no score record (.npz); for a table: --scores {record}")
         kept = Scores.load(record)
-        if kept.classes > 2:
-            raise InputFileError(f"{record} is of {kept.classes} classes; the dashboard shows records of two")
         values, y, agents = kept.statistics("test"), kept.y_test, kept.agent_names
-        shown = kept.class_names[0], kept.class_names[1]
+        shown = kept.class_names
         title = kept.description or record.name
     else:
         if data not in (None, "digits"):

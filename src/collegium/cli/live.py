@@ -15,11 +15,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from collegium.cli.labelled import CLASSES_HELP
 from collegium.cli.network_argument import FAMILIES, NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import BackendError, InputFileError, PolicyError
 
 if TYPE_CHECKING:
+    from collegium.data import Dataset
     from collegium.live.answers import ItemResult, Status
     from collegium.live.launcher import Member
     from collegium.team import Team
@@ -69,6 +71,17 @@ def init(
     bound: Annotated[
         float | None, typer.Option(help="Range of the quantiser: no message may be larger. 2 for a bounded team.")
     ] = None,
+    score_bound: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Largest score of an agent: a larger one is refused. By default 4 times its largest in training; 1000 "
+            "without a team.",
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help=f"Without a team. {CLASSES_HELP} By default 1,-1.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For rules that draw.")] = 0,
     port: Annotated[
         int, typer.Option(min=0, help="Agent k listens to its neighbours on this + k; 0: free ports.")
@@ -96,6 +109,8 @@ def init(
         raise InputFileError(re.sub(r"Team\.load\(folder, trusted=\[(.*?)\]\)", _as_option, str(problem))) from None
     if topology is None and saved is None:
         raise PolicyError("give --team, or --topology for agents that are given scores, such as --topology ring:9")
+    if classes is not None and saved is not None:
+        raise InputFileError("a team has its own classes: leave out --classes")
     over, kept = (saved.policy, None) if topology is None else read_network_or_policy(_sized(topology, saved), policy)  # type: ignore[union-attr]
     rounds = rounds or (kept.rounds if kept else saved.rounds if saved else 20)
     if rule is None and bits is None and bound is None and (kept or saved):
@@ -110,14 +125,26 @@ def init(
         port,
         http_port,
         tls,
-        Deadlines(deadline, min(0.25, deadline), view_deadline),
+        Deadlines(deadline, min(0.25, deadline), view_deadline, max(Deadlines.item, view_deadline + deadline)),
         absent.value,
+        bound=score_bound,
+        classes=_classes(classes),
         trusted=trusted,
     )
     files = create(out, over, saved, settings)
     typer.echo(
         f"{_agents(len(files))} in {out}: see {out / 'README.md'}, or run them all here: collegium live up {out}"
     )
+
+
+def _classes(written: str | None) -> list[int | str]:
+    """The classes in the order of an agent's file: of two, that of -1 first; numbers if all of them are."""
+    names = [name.strip() for name in (written or "1,-1").split(",")]
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
+        raise InputFileError(f"--classes wants two different names or more, such as left,right,ahead; got {written!r}")
+    are_numbers = all(re.fullmatch("-?[0-9]{1,9}", name) for name in names)
+    found: list[int | str] = [int(name) if are_numbers else name for name in names]
+    return found[::-1] if len(found) == 2 else found
 
 
 @app.command()
@@ -228,6 +255,9 @@ def down(folder: Folder) -> None:
 @app.command()
 def demo(
     items: Annotated[int, typer.Option(min=1, max=300, help="Handwritten digits to decide.")] = 200,
+    classes: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Which digits to tell apart: two or more of 0 to 9.")
+    ] = "3,8",
     rounds: Annotated[int, typer.Option(min=1)] = 20,
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the network's folder here.")] = None,
 ) -> None:
@@ -238,10 +268,10 @@ def demo(
 
         check_new(keep)
     with TemporaryDirectory(prefix="collegium-live-") as scratch:
-        _demo(items, rounds, keep or Path(scratch) / "net")
+        _demo(items, [name.strip() for name in classes.split(",")], rounds, keep or Path(scratch) / "net")
 
 
-def _demo(items: int, rounds: int, folder: Path) -> None:
+def _demo(items: int, classes: list[str], rounds: int, folder: Path) -> None:
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -253,13 +283,16 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     from collegium.team import Team
 
     console = Console(highlight=False, markup=False)
-    train, test = digits((3, 8), test=(items + 0.5) / 357)
+    available = sum(map(len, digits(classes)))
+    train, test = digits(classes, test=min((items + 0.5) / available, 0.9))
+    truth = _names(train), _names(test)
     names = [f"agent-{k}" for k in range(9)]
     team = Team(
         [(name, LogisticRegression()) for name in names], policy.uniform(topology.grid(3, 3)), rounds, workers=1
     )
-    team.fit(train.views, train.y)
-    console.print(f"nine agents trained apart on {len(train)} handwritten 3s and 8s; starting nine processes …")
+    team.fit(train.views, truth[0])
+    kinds = " and ".join([", ".join(f"{name}s" for name in classes[:-1]), f"{classes[-1]}s"])
+    console.print(f"nine agents trained apart on {len(train)} handwritten {kinds}; starting nine processes …")
     create(folder, team.policy, team, NetworkSettings(rounds=rounds, port=0, http_port=0))
     n = min(items, len(test))
 
@@ -279,16 +312,18 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
         sent = sum(_bytes(member) for member in network) - sum(before)
     finally:
         launcher.down(folder)
-    statistics = np.array([[one.trace for one in column] for column in answers], float).transpose(2, 1, 0)
+    statistics = np.array([[one.trace for one in column] for column in answers], float).swapaxes(0, 2)
     simulated = collaborate(statistics[0], team.policy, rounds)
     scores = np.abs(statistics[0] - team.statistics([view[:n] for view in test.views])).max()
     latency = np.array([one.latency_ms for column in answers for one in column])
-    y = test.y[:n]
+    wrong = [
+        (team.classes_[(page > 0).astype(int) if page.ndim == 2 else page.argmax(axis=2)] != truth[1][:n, None]).mean()
+        for page in (statistics[0], statistics[-1])
+    ]
     table = Table("", "measured", box=box.SIMPLE_HEAD, show_header=False)
-    labels = np.array([one.label for one in answers[4]])
-    table.add_row("first decisions of the middle agent", " ".join("3" if label > 0 else "8" for label in labels[:12]))
-    table.add_row("error alone (mean of nine)", f"{100 * (statistics[0] * y[:, None] <= 0).mean():.1f} %")
-    table.add_row(f"error after {rounds} rounds", f"{100 * (statistics[-1] * y[:, None] <= 0).mean():.1f} %")
+    table.add_row("first decisions of the middle agent", " ".join(one.label for one in answers[4][:12]))
+    table.add_row("error alone (mean of nine)", f"{100 * wrong[0]:.1f} %")
+    table.add_row(f"error after {rounds} rounds", f"{100 * wrong[1]:.1f} %")
     table.add_row("items decided by all nine", f"{n} in {seconds:.2f} s, after a start of {started:.1f} s")
     table.add_row(
         "latency of an item", f"median {np.median(latency):.0f} ms, 99 % within {np.quantile(latency, 0.99):.0f} ms"
@@ -300,6 +335,14 @@ def _demo(items: int, rounds: int, folder: Path) -> None:
     table.add_row("scores here and in the team", f"within {scores:.1e}")
     console.print(table)
     console.print("next: collegium live init --help, to run your own team on your own hosts")
+
+
+def _names(items: "Dataset") -> Any:
+    """The class of every item by its name."""
+    import numpy as np
+
+    places = items.y if len(items.class_names) > 2 else np.where(items.y > 0, 0, 1)
+    return np.array(items.class_names)[places]
 
 
 def _bytes(member: "Member") -> int:

@@ -17,7 +17,8 @@ from collegium.dashboard import what_if
 from collegium.dashboard.snapshot import About, Health, Item, Snapshot, network_of
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.views import Views
-from collegium.dashboard.what_if import Doubles, World
+from collegium.dashboard.what_if import Doubles, Labels, World
+from collegium.data import Dataset
 from collegium.errors import CollegiumError, InputFileError
 from collegium.live.answers import RecentItem, Status
 from collegium.live.client import Client
@@ -72,20 +73,20 @@ class Live(Feed):
             raise InputFileError(
                 f"{folder} has not the files of all agents of its network: take the folder it was made in"
             )
-        if len(network[0].file.model.classes) > 2:
-            raise InputFileError(f"{folder} is a network of more than two classes, which the dashboard cannot show")
         policy = _policy(network)
         super().__init__(make_views(K) if make_views is not None else None)
         first = network[0].file
         self._members = network
-        self._base = World(policy, np.zeros((0, K)), first.talk.rounds, first.rule(), first.talk.seed)
+        classes = tuple(str(label) for label in first.model.classes)
+        form = (K,) if len(classes) == 2 else (K, len(classes))
+        self._base = World(policy, np.zeros((0, *form)), first.talk.rounds, first.rule(), first.talk.seed)
         dataset = None if self.views is None else self.views.dataset
-        minus, plus = (str(label) for label in first.model.classes)
+        names, self._truth = _named(classes, dataset)
         drawn = next((g for g in what_if.topologies(K).values() if g == policy.graph), policy.graph)
         self._about = About(
             kind="live", title=f"network {first.agent.network} in {Path(folder).name or folder}",
             agents=[member.file.agent.name for member in network],
-            classes=(plus, minus) if dataset is None else dataset.class_names,
+            classes=names,
             rounds=self._base.rounds, rule=registry.describe(self._base.rule), scale=1.0, items=0,
             has_truth=dataset is not None, has_views=dataset is not None, network=network_of(policy, drawn.positions),
             topologies=list(what_if.topologies(K)),
@@ -99,7 +100,7 @@ class Live(Feed):
         clients = [member.client(_TIMEOUT) for member in network]
         for k, client in enumerate(clients):
             threading.Thread(target=self._poll, args=(k, client), name=f"poll-{k}", daemon=True).start()
-        self.compile(replace(self._base, scores=np.zeros((1, K))))
+        self.compile(replace(self._base, scores=np.zeros((1, *form))))
 
     @property
     def about(self) -> About:
@@ -129,9 +130,9 @@ class Live(Feed):
             raise InputFileError("this item's local statistics are not known for all agents: choose another item")
         names = [int(id, 16) for id in whole]
         y = None
-        if self.views is not None:
+        if self._truth is not None:
             places = [self.place(id) for id in whole]
-            y = np.array([0 if place is None else self.views.dataset.y[place] for place in places], np.int8)
+            y = np.array([self._base.unknown if place is None else self._truth[place] for place in places], np.int64)
         return replace(self._base, scores=np.array(list(whole.values())), names=names, y=y), list(whole).index(item)
 
     def place(self, item: str) -> int | None:
@@ -142,22 +143,27 @@ class Live(Feed):
 
     def _poll(self, k: int, client: Client) -> None:
         """Poll one agent: a slow one is polled less often and does not delay the others."""
-        while not self._ending.is_set():
+        with client:
             self._watched.wait()
-            begun = time.monotonic()
-            try:
-                status, recent = client.status(), client.recent(_POLLED)
-                me = self._members[k].file.agent
-                if (status.network, status.number) != (me.network, me.number):
-                    raise InputFileError(f"{client.url} is the port of another agent now")
-                self._record(k, status, recent, time.monotonic())
-            except CollegiumError as problem:
-                with self._lock:
-                    # It answers, but refuses this token.
-                    refuses = re.search(r" answered 40[13]:", str(problem))
-                    self._reports[k] = _Report(None, str(problem), "refused" if refuses else "down")
-                    self._sequence += 1
-            self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
+            while not self._ending.is_set():
+                begun = time.monotonic()
+                self._poll_once(k, client)
+                self._ending.wait(max(PERIOD - (time.monotonic() - begun), 0.02))
+                self._watched.wait()
+
+    def _poll_once(self, k: int, client: Client) -> None:
+        try:
+            status, recent = client.status(), client.recent(_POLLED)
+            me = self._members[k].file.agent
+            if (status.network, status.number) != (me.network, me.number):
+                raise InputFileError(f"{client.url} is the port of another agent now")
+            self._record(k, status, recent, time.monotonic())
+        except CollegiumError as problem:
+            with self._lock:
+                # It answers, but refuses this token.
+                refuses = re.search(r" answered 40[13]:", str(problem))
+                self._reports[k] = _Report(None, str(problem), "refused" if refuses else "down")
+                self._sequence += 1
 
     def _record(self, k: int, status: Status, recent: list[RecentItem], now: float) -> None:
         with self._lock:
@@ -181,7 +187,7 @@ class Live(Feed):
     def _item(self, id: str) -> Item:
         known, K, T = self._items[id], len(self._members), self._base.rounds
         reports = [known.reports.get(k) for k in range(K)]
-        traces: Any = [one.trace if one else [] for one in reports]  # of single numbers: there are two classes
+        traces: Any = [one.trace if one else [] for one in reports]
         reached = max((len(trace) for trace in traces), default=0)
         spoke = np.zeros((T, K), bool)
         for k, one in known.reports.items():
@@ -194,7 +200,7 @@ class Live(Feed):
             id=id,
             # A name of one's own comes as its hash, which hardly ever looks like a small number.
             name=str(number) if number < 2**40 else f"item {id[:6]}…",
-            truth=None if place is None or self.views is None else int(self.views.dataset.y[place]),
+            truth=None if place is None or self._truth is None else int(self._truth[place]),
             rounds=T,
             statistics=[[trace[t] if t < len(trace) else None for trace in traces] for t in range(reached)],
             limit=None if scores is None else what_if.limit(self._base, scores),
@@ -239,6 +245,23 @@ class Live(Feed):
             pending=status.items.pending,
             done=status.items.done,
         )
+
+
+def _named(classes: tuple[str, ...], dataset: Dataset | None) -> tuple[tuple[str, ...], Labels | None]:
+    """The classes as the page has them, that of +1 first or in the order of entries; and the labels of the data set's
+    items in these terms. Names that both have are the same classes; else the network's are signs or places."""
+    shown = classes if len(classes) > 2 else classes[::-1]
+    if dataset is None:
+        return shown, None
+    names, y = dataset.class_names, np.asarray(dataset.y, np.int64)
+    if len(names) != len(classes):
+        raise InputFileError(
+            f"the network tells {len(classes)} classes apart, but the views are of {len(names)}: leave out --data"
+        )
+    if set(names) != set(shown):
+        return names, y
+    places = np.array([shown.index(name) for name in names])[y if len(names) > 2 else np.where(y > 0, 0, 1)]
+    return shown, places if len(names) > 2 else np.where(places == 0, 1, -1)
 
 
 def _policy(network: Sequence[Member]) -> Policy:

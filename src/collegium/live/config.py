@@ -96,19 +96,28 @@ class Model(_Table):
     """The labels: of -1 and +1, or of each entry of a score."""
     path: str = ""
     """The model's file or folder, beside this file; none for an agent that is given scores."""
-    temperature: Annotated[float, Meta(gt=0)] = 1.0
-    center: float = 0.0
+    temperature: float | list[float] = 1.0
+    """One number; with vector scaling, of more than two classes, one for each."""
+    center: float | list[float] = 0.0
+    """One number; of more than two classes, one for each."""
     gain: float = 1.0
     bounded: bool = False
     trusted: list[str] = []
     """Types in the model's file that are known to do no harm, beyond those skops knows."""
 
     def pipeline(self) -> ScorePipeline:
-        """From the model's scores (n,) to local statistics (n,)."""
+        """From the model's scores, (n,) or (n, C) of C > 2 classes, to local statistics of the same shape."""
+        values = {name: getattr(self, name) for name in ("temperature", "center", "gain", "bounded")}
+        C = len(self.classes)
+        for name in ("temperature", "center"):
+            if isinstance(values[name], list) and (C == 2 or len(values[name]) != C):
+                wanted = "one number" if C == 2 else f"one number, or {C}, one for each class"
+                raise InputFileError(f"model.{name} must be {wanted}; got {len(values[name])} numbers")
+        if C > 2:
+            values["classes"] = C
+            values["center"] = self.center if isinstance(self.center, list) else [self.center] * C
         try:
-            return ScorePipeline.from_dict(
-                {name: getattr(self, name) for name in ("temperature", "center", "gain", "bounded")}
-            )
+            return ScorePipeline.from_dict(values)
         except ScoreError as problem:
             raise InputFileError(f"model.{problem}") from None
 
@@ -288,13 +297,15 @@ def _check(file: AgentFile) -> None:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
     if file.agent.weights != hash_of_weights(file.hears):
         raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
-    file.model.pipeline()  # which refuses numbers that are not finite
     others = [heard.endpoint for heard in file.hears] + [hearer.endpoint for hearer in file.audience]
     for endpoint in (file.agent.listen, *others):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):
             raise InputFileError(f"an endpoint is like tls/10.0.0.3:7403, got {endpoint!r:.80}")
     if len(file.model.classes) < 2:
         raise InputFileError("model.classes must name at least two classes")
+    if len(set(file.model.classes)) < len(file.model.classes):
+        raise InputFileError(f"model.classes must be different ones; got {file.model.classes}")
+    file.model.pipeline()  # which refuses numbers that are not finite
 
 
 def write(file: AgentFile, about: str) -> str:

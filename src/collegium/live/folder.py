@@ -54,6 +54,8 @@ class NetworkSettings:
     faults: config.Fault | None = None
     bound: float | None = None
     """The largest score of an agent; by default from its training scores, and `BOUND` where there are none."""
+    classes: Sequence[int | float | bool | str] = (-1, 1)
+    """The classes of a network whose agents are given scores; a team has its own."""
     trusted: Sequence[str] = ()
     """Types in models' files that are to be loaded although skops does not know them."""
 
@@ -112,7 +114,7 @@ def create(
                     for j in range(K)
                     if j != k and any(h.number == k for h in hears[j])
                 ],
-                Model([-1, 1]) if team is None else _model(team, k, folder, stem, settings.trusted),
+                Model(list(settings.classes)) if team is None else _model(team, k, folder, stem, settings.trusted),
                 Port(
                     hosts[k],
                     http_ports[k],
@@ -136,11 +138,13 @@ def create(
 
 
 def _model(team: Team, k: int, folder: Path, stem: str, trusted: Sequence[str]) -> Model:
+    settings = team.pipeline_[k].to_dict()
+    settings.pop("classes", None)  # there are as many as labels
     return Model(
         [_plain(label) for label in team.classes_],
         model.write(team, k, folder, stem),
         trusted=list(trusted),
-        **team.pipeline_[k].to_dict(),
+        **settings,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.errors import InputFileError, ModelError
+from collegium.errors import CollegiumError, InputFileError, ModelError
 from collegium.live.config import Model
 
 if TYPE_CHECKING:
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Scorer = Callable[[NDArray[Any]], Doubles]
 _PARTS = ("shift", "scale", "weight", "bias", "unit")
+_OF_CLASSES = ("places", "floor")
+"""Also there if the team has more than two classes: which of them the rows of `weight` are of, and the least
+log-probability; -inf for a model whose decision values are used as they are."""
 
 
 def write(team: Team, k: int, folder: Path, stem: str) -> str:
     """Write the model of agent k beside its file; the name it has there."""
-    linear = _linear_parts(team.models_[k])
+    linear = _linear_parts(team.models_[k], team.classes_)
     if linear is not None:
         buffer = BytesIO()
         np.savez(buffer, **linear)
@@ -41,7 +45,7 @@ def write(team: Team, k: int, folder: Path, stem: str) -> str:
 
 
 def load(settings: Model, folder: Path) -> Scorer | None:
-    """From views (n, …) to local statistics (n,); None for an agent without a model."""
+    """From views (n, …) to local statistics (n,), or (n, C) of C > 2 classes; None for an agent without a model."""
     if not settings.path:
         return None
     path = folder / settings.path
@@ -49,61 +53,120 @@ def load(settings: Model, folder: Path) -> Scorer | None:
         raise InputFileError(f"the model {settings.path} must stand beside the agent's file")
     if not path.exists():
         raise InputFileError(f"the model {path} is not there: copy it beside the agent's file")
-    raw = _linear(path) if path.suffix == ".npz" else _team_of_one(path, settings.trusted)
+    C = len(settings.classes)
+    raw = _linear(path, C) if path.suffix == ".npz" else _team_of_one(path, settings.trusted, C)
 
     pipeline = settings.pipeline()
     return lambda views: pipeline(raw(views))
 
 
-def _linear(path: Path) -> Scorer:
+def _linear(path: Path, C: int) -> Scorer:
     try:
         with np.load(path, allow_pickle=False) as file:
-            shift, scale, weight, bias, unit = (np.asarray(file[part], np.float64) for part in _PARTS)
+            parts = {part: np.asarray(file[part], np.float64) for part in (*_PARTS, *(_OF_CLASSES if C > 2 else ()))}
+        _check(parts, C)
     except (OSError, ValueError, KeyError) as problem:
-        raise InputFileError(f"{path} does not hold a linear model: {problem}") from None
+        raise InputFileError(f"{path} does not hold a linear model of {C} classes: {problem}") from None
+    return _linear_scorer(parts, C)
+
+
+def _check(parts: dict[str, Doubles], C: int) -> None:
+    weight, places = parts["weight"], parts.get("places", np.arange(0.0))
+    if weight.ndim != (1 if C == 2 else 2) or parts["bias"].size != weight.size // max(weight.shape[-1], 1):
+        raise ValueError(f"its weights have shape {weight.shape}, its biases {parts['bias'].shape}")
+    if len(set(places.tolist())) < len(places) or not np.isin(places, np.arange(C)).all():
+        raise ValueError(f"its places are {places.tolist()}")
+    if C > 2 and places.shape != weight.shape[:1]:
+        raise ValueError(f"it has {len(weight)} rows of weights for {places.size} classes")
+
+
+def _linear_scorer(parts: dict[str, Doubles], C: int) -> Scorer:
+    shift, scale, unit = (parts[part] for part in ("shift", "scale", "unit"))
+    weight, bias = np.atleast_2d(parts["weight"]), np.ravel(parts["bias"])
 
     def score(views: NDArray[Any]) -> Doubles:
         rows = np.asarray(views, np.float64)
         rows = rows.reshape(len(rows), -1) / (unit if rows.ndim > 2 else 1.0)
-        if rows.shape[1] != len(weight):
-            raise ModelError(f"a view has {len(weight)} numbers here; got shape {np.shape(views)[1:]}")
+        if rows.shape[1] != weight.shape[1]:
+            raise ModelError(f"a view has {weight.shape[1]} numbers here; got shape {np.shape(views)[1:]}")
         if not np.isfinite(rows).all():
             raise ModelError("a view holds numbers that are not finite")
+        rows = (rows - shift) / scale
         # Row by row, so that a view has one score whatever else is in the batch.
-        return np.asarray(np.einsum("ij,j->i", (rows - shift) / scale, weight) + float(bias), np.float64)
+        values = np.stack([np.einsum("ij,j->i", rows, one) for one in weight], axis=1) + bias
+        return (
+            values[:, 0] if C == 2 else _of_classes(values, parts["places"].astype(np.intp), float(parts["floor"]), C)
+        )
 
     return score
 
 
-def _team_of_one(path: Path, trusted: list[str]) -> Scorer:
+def _of_classes(logits: Doubles, places: NDArray[np.intp], floor: float, C: int) -> Doubles:
+    """Logits (n, c) of some classes as scores (n, C) of all: less their mean, and 0 for the classes it does not know.
+
+    As `SklearnModel` and `agents.classes.spread` do, which import scikit-learn: this is for hosts without it.
+    """
+    if floor > -np.inf:
+        logits = logits - logits.max(axis=1, keepdims=True)
+        logits = np.maximum(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), floor)
+    scores = np.zeros((len(logits), C))
+    scores[:, places] = logits - logits.mean(axis=1, keepdims=True)
+    return scores
+
+
+def _team_of_one(path: Path, trusted: list[str], C: int) -> Scorer:
     from collegium.team import Team
 
     team = Team.load(path, trusted=trusted)
+    if len(team.classes_) != C:
+        raise InputFileError(f"the model {path} is of {len(team.classes_)} classes, the agent's file names {C}")
 
     def score(views: NDArray[Any]) -> Doubles:
-        return team.scores([views])[:, 0]
+        return np.asarray(team.scores([views])[:, 0])
 
     return score
 
 
-def _linear_parts(model: Any) -> dict[str, Any] | None:
-    """What a linear scikit-learn model knows, if that is all there is to it."""
+def _linear_parts(model: Any, classes: NDArray[Any]) -> dict[str, Any] | None:
+    """What a linear scikit-learn model knows, if that is all there is to it; None for any other model."""
+    from collegium.agents.classes import known_classes, places_of
+    from collegium.agents.independent import checked_scores
+
     estimator: Any = getattr(model, "estimator_", getattr(model, "estimator", None))
     steps = [step for _, step in estimator.steps] if hasattr(estimator, "steps") else [estimator]
     last = steps[-1]
-    if not hasattr(last, "decision_function") or np.size(getattr(last, "intercept_", ())) != 1:
+    # A kernel other than the linear one has an intercept, and no coefficients.
+    weight, bias = getattr(last, "coef_", None), getattr(last, "intercept_", None)
+    if not isinstance(weight, np.ndarray) or bias is None or not hasattr(last, "decision_function"):
         return None
-    weight = np.asarray(last.coef_, np.float64).ravel()
-    shift, scale = np.zeros(len(weight)), np.ones(len(weight))
+    weight, bias, C = np.atleast_2d(np.asarray(weight, np.float64)), np.ravel(bias).astype(np.float64), len(classes)
+    shift, scale = np.zeros(weight.shape[1]), np.ones(weight.shape[1])
     if len(steps) == 2 and type(steps[0]).__name__ == "StandardScaler":
         shift = shift if steps[0].mean_ is None else np.asarray(steps[0].mean_, np.float64)
         scale = scale if steps[0].scale_ is None else np.asarray(steps[0].scale_, np.float64)
     elif len(steps) > 1:
         return None
-    bias = float(np.ravel(last.intercept_)[0])
-    probe = shift + scale * np.random.default_rng(0).normal(size=(16, len(weight)))
-    expected = np.asarray(estimator.decision_function(probe))
-    if expected.shape != (16,) or not np.allclose(((probe - shift) / scale) @ weight + bias, expected, 1e-9, 1e-9):
+    parts: dict[str, Any] = {
+        "shift": shift,
+        "scale": scale,
+        "weight": weight,
+        "bias": bias,
+        "unit": np.float64(getattr(model, "unit_", 1)),
+    }
+    places = None if C == 2 else places_of(known_classes(model), classes)
+    if places is None:
+        parts |= {"weight": weight[0], "bias": bias[0]}
+    elif len(places) == 2:  # one number, for the second of its classes
+        parts |= {"weight": np.vstack([-weight, weight]) / 2, "bias": np.append(-bias, bias) / 2}
+    if places is not None:
+        is_decision = len(places) == 2 or not hasattr(estimator, "predict_log_proba")
+        parts |= {"places": places, "floor": np.float64(-np.inf if is_decision else np.log(model.clip))}
+    probe = np.random.default_rng(0).normal(size=(32, weight.shape[1])) * np.geomspace(1, 100, 32)[:, None]
+    probe = shift + scale * probe
+    try:
+        _check(parts, C)
+        with warnings.catch_warnings(action="ignore"):  # of an estimator that was fitted on a table with names
+            expected = checked_scores(model, probe, places, C)
+    except (CollegiumError, ValueError):
         return None
-    unit = getattr(model, "unit_", 1.0)
-    return {"shift": shift, "scale": scale, "weight": weight, "bias": bias, "unit": unit}
+    return parts if np.allclose(_linear_scorer(parts, C)(probe), expected, 1e-9, 1e-9) else None
