@@ -14,7 +14,7 @@ from collegium.errors import LiveError
 from collegium.live import results
 from collegium.live.answers import ItemResult, NeighbourStatus, Status
 from collegium.live.engine import Effects, Engine
-from collegium.live.submissions import identities
+from collegium.live.naming import identities
 from collegium.live.table import DECIDED
 from collegium.live.waiters import Ticket
 from collegium.live.wire import Frame, Kind, encode

@@ -16,8 +16,8 @@ from collegium.errors import CollegiumError, LiveError
 from collegium.live import results
 from collegium.live.answers import Conflict
 from collegium.live.engine import Engine, Limits
+from collegium.live.naming import identities
 from collegium.live.peers import Deadlines
-from collegium.live.submissions import identities
 from collegium.live.wire import Frame, Kind, Run, about
 from collegium.network import collaborate
 from live_networks import places, weights_of

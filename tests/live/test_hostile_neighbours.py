@@ -8,8 +8,8 @@ import pytest
 from collegium import policy, topology
 from collegium.errors import ScoreError
 from collegium.live.engine import Limits
+from collegium.live.naming import identities
 from collegium.live.peers import Deadlines
-from collegium.live.submissions import identities
 from collegium.live.wire import Frame, Kind, Run, about, encode
 from collegium.network import collaborate
 from virtual_network import VirtualNetwork, outcome

@@ -20,17 +20,16 @@ from collegium.live import results
 from collegium.live.answers import ItemResult, Name, Recent, Status
 from collegium.live.engine import Effects, Engine
 from collegium.live.peer_diagnosis import Unreachable
-from collegium.live.submissions import identities
-from collegium.live.table import DECIDED, NO_VIEW, rerun
 from collegium.live.transport.base import Place, Transport
-from collegium.live.waiters import Ticket
+from collegium.live.waiters import deliver
 
 Doubles = NDArray[np.float64]
 _log = logging.getLogger("collegium.live")
 _QUEUED = 512  # frames of one neighbour that wait to be read; a flood beyond them is lost
+_QUEUED_BYTES = 16 << 20  # and so many bytes
 _IN_TURN = 16  # frames of one neighbour that are read before it is another's turn
 _HOLD, _LONGEST_HOLD = 6.0, 0.006  # how long frames wait, by the time the last ones took, and in seconds at most
-_REFUSED = 20  # kinds of refused peers that are counted
+_STARVED = 0.5  # seconds for which frames to be read may put off what is overdue
 
 
 class Agent:
@@ -55,19 +54,15 @@ class Agent:
         self._score = score
         self._lock = threading.RLock()
         self._reading = threading.Lock()
-        self._queues: dict[int, deque[bytes]] = {
-            peer.number: deque(maxlen=_QUEUED) for peer in place.neighbours
-        }  # a full one drops its oldest: what is lost is asked for again
+        # A full queue drops its oldest frame: what is lost is asked for again.
+        self._queues = {peer.number: deque[bytes](maxlen=_QUEUED) for peer in place.neighbours}
         self._timer = threading.Condition()
         self._wake = math.inf
         self._held_until = 0.0
         self._watch: threading.Thread | None = None
         self._transport: Transport | None = None
         self._is_closed = False
-        self._refused_peers: dict[str, int] = {}
         self.on_presence: Callable[[int, bool], object] = lambda number, is_there: None
-
-    # ── life ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, transport: Transport) -> None:
         """Join the network."""
@@ -89,9 +84,7 @@ class Agent:
             self._watch.join()
         for ticket in waiting:
             ticket.error = ticket.error or f"{self.name} was stopped before the item was decided"
-        _deliver(waiting)
-
-    # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────
+        deliver(waiting)
 
     def score(self, views: NDArray[Any]) -> Doubles:
         """Local statistics of views; slow, so call it in a thread of its own."""
@@ -113,30 +106,18 @@ class Agent:
                 self._do(self._engine.receive, ())  # what neighbours had begun was begun all the same
                 raise
             self._perform(effects)
-        _deliver(effects.completed)
+        deliver(effects.completed)
         return ticket.future
 
     def result(self, name: Name, trace: bool = False) -> ItemResult | None:
         """The result of an item, if it is decided and remembered."""
         with self._lock:
-            row = self._row(name)
-            if row < 0 or self._engine.table.state[row] != DECIDED:
-                return None
-            return results.results(self._engine, [name], np.array([row]), trace)[0]
+            return results.result(self._engine, name, trace)
 
     def is_pending(self, name: Name) -> bool:
         """Whether an item is in hand and not decided."""
         with self._lock:
-            row = self._row(name)
-            if row < 0:
-                return int(identities([name])[0]) in self._engine.backlog
-            return self._engine.table.state.item(row) != DECIDED
-
-    def _row(self, name: Name) -> int:
-        """The row of an item: of its second run if there is one."""
-        table, ids = self._engine.table, identities([name])
-        row, again = table.find(int(ids[0])), table.find(int(rerun(ids)[0]))
-        return again if again >= 0 and (row < 0 or table.view[row] == NO_VIEW) else row
+            return results.is_pending(self._engine, name)
 
     # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,15 +128,19 @@ class Agent:
         others along, in turn, so that a flood of one does not delay those of the rest.
         """
         queue = self._queues.get(sender)
-        if queue is None:
+        if queue is None or self._is_closed:
             return
-        queue.append(data)
+        if sum(map(len, queue)) < _QUEUED_BYTES:  # else it is lost, and asked for again
+            queue.append(data)
         # Whoever stops reading looks again: a frame may have come since, brought by a thread that found it at work.
-        while any(self._queues.values()) and not self._is_held() and self._reading.acquire(blocking=False):
+        while self._has_frames() and not self._is_held() and self._reading.acquire(blocking=False):
             try:
                 self._read()
             finally:
                 self._reading.release()
+
+    def _has_frames(self) -> bool:
+        return not self._is_closed and any(self._queues.values())
 
     def _is_held(self) -> bool:
         """Whether frames wait for others, so that messages of many items go into one: the timer will read them."""
@@ -165,7 +150,7 @@ class Agent:
         return True
 
     def _read(self) -> None:
-        while any(self._queues.values()) and not self._is_closed:
+        while self._has_frames():
             begun = time.monotonic()
             self._do(self._engine.receive, self._arrived())
             if self._engine.table.active > 1:
@@ -180,7 +165,7 @@ class Agent:
                 return
             effects = call(*arguments, time.monotonic())
             self._perform(effects)
-        _deliver(effects.completed)
+        deliver(effects.completed)
 
     def _arrived(self) -> Iterator[tuple[int, bytes]]:
         for number, queue in self._queues.items():
@@ -196,14 +181,7 @@ class Agent:
         """Why a neighbour is not there, or that another peer (None) was refused."""
         _log.warning("%s: %s", self.name, reason)
         with self._lock:
-            if number is not None:
-                self._engine.explain(number, reason, is_refused=not isinstance(reason, Unreachable))
-                return
-            self._refused_peers[reason] = self._refused_peers.pop(reason, 0) + 1
-            while len(self._refused_peers) > _REFUSED:
-                self._refused_peers.pop(next(iter(self._refused_peers)))
-
-    # ── what goes out ─────────────────────────────────────────────────────────────────────────────────────────────
+            self._engine.explain(number, reason, is_refused=not isinstance(reason, Unreachable))
 
     def _perform(self, effects: Effects) -> None:
         """Send, log and set the timer; the lock is held, so that frames leave in order."""
@@ -223,17 +201,6 @@ class Agent:
                 self._wake = min(self._wake, when)
                 self._timer.notify()
 
-    def _transmit(self, to: int | None, data: bytes) -> None:
-        if self._transport is None:
-            return
-        try:
-            if to is None:
-                self._transport.broadcast(data)
-            else:
-                self._transport.send(to, data)
-        except LiveError as problem:  # as good as lost: whoever misses it will ask
-            _log.warning("%s: %s", self.name, problem)
-
     def _keep_watch(self) -> None:
         """Call the engine when it wants to be called; asleep while nothing is pending."""
         while True:
@@ -245,14 +212,21 @@ class Agent:
                     self._timer.wait(None if left == math.inf else left)
                     continue
                 self._wake = math.inf
-            with self._reading:
-                self._read()  # before what is overdue is looked for: it may have arrived
-            if time.monotonic() >= self._engine.wake:
-                self._do(self._engine.tick)
-            else:
-                self._call_at(self._engine.wake)
+            try:
+                self._look_after()
+            except Exception:  # without this thread nothing overdue would ever be noticed
+                _log.exception("%s: a deadline could not be handled", self.name)
 
-    # ── what it says of itself ────────────────────────────────────────────────────────────────────────────────────
+    def _look_after(self) -> None:
+        with self._reading:
+            self._read()  # before what is overdue is looked for: it may have arrived
+        now = time.monotonic()
+        if self._has_frames() and now < self._engine.wake + _STARVED:
+            self._call_at(max(self._held_until, now))
+        elif now >= self._engine.wake:
+            self._do(self._engine.tick)
+        else:
+            self._call_at(self._engine.wake)
 
     def recent(self, most: int = 8) -> Recent:
         """The items that came last, newest first, as far as they are."""
@@ -269,15 +243,4 @@ class Agent:
         carried = self._transport
         sent, received = (carried.sent_bytes, carried.received_bytes) if carried else (0, 0)
         with self._lock:
-            return results.status(self._engine, time.monotonic(), sent, received, self._refused_peers)
-
-
-def _deliver(tickets: list[Ticket]) -> None:
-    """Hand out results, outside the lock."""
-    for ticket in tickets:
-        if not ticket.future.set_running_or_notify_cancel():
-            continue
-        if ticket.error:
-            ticket.future.set_exception(LiveError(ticket.error))
-        else:
-            ticket.future.set_result([one for one in ticket.results if one is not None])
+            return results.status(self._engine, time.monotonic(), sent, received)

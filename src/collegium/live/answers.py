@@ -213,5 +213,5 @@ class Busy(LiveError):
         self.retry_after = retry_after
 
 
-class Conflict(ScoreError):
+class Conflict(ScoreError, LiveError):
     """An item was submitted before, with another score."""

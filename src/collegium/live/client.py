@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from collegium._serving.limits import JSON, NPY, RETRY_AFTER
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
-from collegium.live.answers import Error, ItemResult, ItemResults, Name, Recent, RecentItem, Status
+from collegium.live.answers import Conflict, Error, ItemResult, ItemResults, Name, Recent, RecentItem, Status
 from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME
 
 _LONGEST_ADDRESS = 16_000
@@ -206,7 +206,8 @@ class Client:
             pause = RETRY_AFTER if refusal.retry_after is None else max(refusal.retry_after, 0.01)
             if status != 429 or pause >= left:
                 busy = f" (waited {self._timeout:g} s for it)" if status == 429 else ""
-                raise LiveError(f"{self.url} answered {status}: {refusal.error}{busy}")
+                what = Conflict if status == 409 else LiveError
+                raise what(f"{self.url} answered {status}: {refusal.error}{busy}")
             time.sleep(pause)
 
     def _exchange(

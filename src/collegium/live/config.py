@@ -305,6 +305,16 @@ def _check(file: AgentFile) -> None:
         raise InputFileError("model.classes must name at least two classes")
     if len(set(file.model.classes)) < len(file.model.classes):
         raise InputFileError(f"model.classes must be different ones; got {file.model.classes}")
+    agents = file.talk.agents
+    known = {file.agent.number: file.agent.name}
+    known |= {h.number: h.name for h in file.hears} | {h.number: h.name for h in file.audience}
+    for number, name in known.items():
+        if agents[number : number + 1] != [name]:
+            raise InputFileError(f"talk.agents has no {name!r} at place {number}: a change concerns all, run init anew")
+    if file.agent.reachable > len(agents):
+        raise InputFileError(f"agent.reachable is {file.agent.reachable}, but there are {len(agents)} agents")
+    if not all(math.isfinite(bound) for bound in (file.talk.bound, *(heard.bound for heard in file.hears))):
+        raise InputFileError("every bound must be a finite number")
     file.model.pipeline()  # which refuses numbers that are not finite
 
 

@@ -37,6 +37,8 @@ from collegium.protocol import DeGroot, Rule
 _PING = 0.5  # seconds between questions to a connected neighbour that answers nothing
 _QUESTIONS = (200.0, 400.0)  # a second and at once: frames of a neighbour that are no messages, per 1 kB
 _GRACE = 10  # times its budget, dropped within a second or so, and a neighbour is left out
+_REFUSED = 20  # kinds of refused peers that are counted
+_MERCY = 1000  # and at least so much
 _BACKLOG = 4  # times as many items may wait as may be pending
 _OVERLOADED = 4  # times as long an overloaded agent waits for views: those who send them are told to retry
 _ANSWERS = (Kind.NOT_YET, Kind.DECLINED, Kind.PONG)
@@ -89,9 +91,9 @@ class Engine:
         classes: Sequence[Any] = (-1, 1),
         reachable: int | None = None,
         policy: int = 0,
-        bound: float = math.inf,
+        bound: float = 1e300,
         bounds: Mapping[int, float] | None = None,
-        largest: float = math.inf,
+        largest: float = 1e300,
         deadlines: Deadlines = Deadlines(),
         absent: Literal["renormalise", "hold"] = "renormalise",
         limits: Limits = Limits(),
@@ -137,7 +139,7 @@ class Engine:
                 senders.index(peer.number) if peer in place.hears else None,
                 peer in place.audience,
                 deadlines,
-                (bounds or {}).get(peer.number, math.inf) * rule.message_growth(1) * (1 + 1e-9),
+                (bounds or {}).get(peer.number, 1e300) * rule.message_growth(1) * (1 + 1e-9),
                 Handles(capacity),
                 Budget(*_QUESTIONS),
                 Budget(limits.from_zero, 2 * limits.from_zero),
@@ -149,6 +151,7 @@ class Engine:
         self._told = Budget(limits.from_zero, 2 * limits.from_zero)
         self._effects = Effects()
         self.account = Account(now)
+        self.refused_peers: dict[str, int] = {}
         self.wake = math.inf
         """When to call `tick`."""
         self._soonest = min(deadlines.least, deadlines.view / 8)
@@ -184,9 +187,13 @@ class Engine:
             self._sync(n)
         return self._done(now)
 
-    def explain(self, number: int, reason: str, is_refused: bool) -> None:
-        """Why a neighbour is not connected."""
-        n = self.neighbours.get(number)
+    def explain(self, number: int | None, reason: str, is_refused: bool) -> None:
+        """Why a neighbour is not connected, or that another peer (None) was refused."""
+        if number is None:
+            self.refused_peers[reason] = self.refused_peers.pop(reason, 0) + 1
+            while len(self.refused_peers) > _REFUSED:
+                self.refused_peers.pop(next(iter(self.refused_peers)))
+        n = None if number is None else self.neighbours.get(number)
         if n is not None and not n.is_present:
             if is_refused and n.state is State.AWAY:
                 n.become(State.REFUSED)
@@ -208,10 +215,10 @@ class Engine:
     def _done(self, now: float) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
         self.progress.advance(now)
+        self._send_new()  # before items that wait are begun: they may use rows that were decided just now
         if submissions.admit(self, now):
             self.progress.advance(now)
-        for frame in self.progress.new_messages():
-            self.send(None, frame)
+            self._send_new()
         effects, self._effects = self._effects, Effects()
         effects.completed, self.waiters.completed = self.waiters.completed, []
         if self.table.active or any(n.state in (State.SILENT, State.OVER_BUDGET) for n in self.heard):
@@ -220,6 +227,10 @@ class Engine:
             self.wake = math.inf
         effects.wake = self.wake
         return effects
+
+    def _send_new(self) -> None:
+        for frame in self.progress.new_messages():
+            self.send(None, frame)
 
     def log(self, level: int, text: str) -> None:
         """A line for the log."""
@@ -258,11 +269,12 @@ class Engine:
                 raise FrameError("a frame from an agent that has no part in this one's rounds")
             if n.heard():
                 self._sync(n)
-            if frame.is_resent or frame.kind in _ANSWERS:
+            if (frame.is_resent or frame.kind in _ANSWERS) and n.question_at is not None:
                 n.answered(now, was_lost=frame.is_resent)
                 self.wake = now if frame.is_resent else self.wake  # there may be more to ask for
             if frame.kind is Kind.ROUND:
-                reading.take_in(self, n, frame, now)
+                if not reading.take_in(self, n, frame, now):
+                    self._within(n, n.questions, 1 + len(data) / 1024, now)  # what is of no use costs its sender
             elif frame.kind is Kind.RESEND:
                 recovery.answer(self, n, frame, now)
             elif frame.kind is Kind.NOT_YET:
@@ -278,12 +290,13 @@ class Engine:
         except FrameError as problem:
             n.rejected += 1
             n.reason = f"sent {problem}"
+            self._within(n, n.questions, 1 + len(data) / 1024, now)
 
     def _within(self, n: Neighbour, budget: Budget, wanted: float, now: float) -> float:
         """As much as a neighbour's budget allows; far beyond it, the neighbour is left out."""
         granted = budget.take(wanted, now)
         n.over_budget += math.ceil(wanted - granted)
-        if budget.excess > _GRACE * budget.rate and n.state in (State.UP, State.SILENT, State.MUTE):
+        if budget.excess > max(_GRACE * budget.rate, _MERCY) and n.state in (State.UP, State.SILENT, State.MUTE):
             n.leave_out(State.OVER_BUDGET, "sends far more than it may", now)
             self.log(logging.WARNING, f"{n.peer.name} sends far more than it may: left out for {n.until - now:.0f} s")
             self._sync(n)
@@ -338,7 +351,7 @@ class Engine:
             self._within(n, n.from_zero, len(ids) - room, now)
         waiting = waiting[: table.room()]
         if len(waiting):
-            submissions.begin_waiting(self, waiting, table.announce(waiting, now, t, n.peer.number), now)
+            submissions.begin_waiting(self, waiting, table.announce(waiting, now, 1, n.peer.number), now)
         ids = ids[:room]
         if not len(ids):
             return
@@ -346,7 +359,8 @@ class Engine:
         before = table.rows(rerun(ids))
         table.only_with_view[rows] = table.are_past(ids) | (before >= 0)
         # What runs once more has this agent's view already, if it had one the first time.
-        seen = (before >= 0) & (table.view[before] != NO_VIEW)
+        seen = (before >= 0) & (table.view[before] != NO_VIEW) & ~table.are_past(ids)
+        seen &= np.cumsum(seen) <= self._within(n, n.from_zero, int(seen.sum()), now)
         if seen.any():
             self.progress.begin(rows[seen], table.score[before[seen]], GIVEN, now)
 

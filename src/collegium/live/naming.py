@@ -1,11 +1,15 @@
-"""Handles of items: a sender numbers the items it speaks about, and names each of them once."""
+"""Names of items: identities of those a user gives them, and handles, by which a sender names each of them once."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium._util.randomness import U64
+from collegium._util.randomness import U64, item_ids
+from collegium.errors import RuleError
+from collegium.live.answers import Name
 from collegium.live.wire import Run
 
 Rows = NDArray[np.intp]
@@ -61,3 +65,14 @@ def runs_of(handles: NDArray[np.uint32], rounds: NDArray[np.int32], named: Bools
         Run(handles.item(start), stop - start, rounds.item(start), not named.item(start))
         for start, stop in zip(starts, stops, strict=True)
     ]
+
+
+def identities(names: Sequence[Name]) -> U64:
+    """64-bit identities of items, as `collaborate(items=…)` has them; numbers and texts may be mixed."""
+    kinds = {type(name) for name in names}
+    if len(kinds) <= 1:
+        return item_ids(np.asarray(names, object), len(names))
+    ids = np.array([item_ids(np.asarray([name], object), 1)[0] for name in names], np.uint64)
+    if len(np.unique(ids)) < len(ids):
+        raise RuleError("items must be different")
+    return ids

@@ -14,7 +14,7 @@ from collegium.live.transport.base import Peer
 _ASKED = 8.5  # deadlines, one re-request each: with a fifth of all frames lost, eight without answer are rare
 _AT_FIRST = 8  # re-requests within the longest wait, to one whose response time is not known
 _PENALTY = 10.0  # seconds without a neighbour that is over its budget; doubled each time
-_MOST_STRIKES = 6
+MOST_STRIKES = 6
 _FIRST, _GROWTH, _MOST = 8, 8, 4096  # messages asked for at once
 
 
@@ -85,20 +85,17 @@ class Budget:
     at: float = 0.0
     excess: float = 0.0
     """What was wanted beyond it lately, halved every second."""
-    excess_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.left = self.burst
 
     def take(self, wanted: float, now: float) -> float:
         """As much of it as there is."""
-        self.left = min(self.burst, self.left + self.rate * max(now - self.at, 0.0))
-        self.at = now
+        passed, self.at = max(now - self.at, 0.0), max(now, self.at)
+        self.left = min(self.burst, self.left + self.rate * passed)
         granted = min(wanted, self.left)
         self.left -= granted
-        if granted < wanted:
-            self.excess = self.excess * 0.5 ** max(now - self.excess_at, 0.0) + wanted - granted
-            self.excess_at = now
+        self.excess = self.excess * 0.5**passed + wanted - granted
         return granted
 
 
@@ -176,7 +173,7 @@ class Neighbour:
     def heard(self) -> bool:
         """Any frame of it arrived; whether it comes back by that."""
         self.asked_at = None
-        if self.state in (State.AWAY, State.REFUSED, State.SILENT):
+        if self.state is State.SILENT:  # one that is not connected comes back by its token: old frames may be under way
             self.become(State.UP)
             return True
         return False
@@ -194,7 +191,7 @@ class Neighbour:
 
     def leave_out(self, state: State, reason: str, now: float) -> None:
         """Rounds go on without it."""
-        self.strikes = min(self.strikes + 1, _MOST_STRIKES)
+        self.strikes = min(self.strikes + 1, MOST_STRIKES)
         self.become(state, reason)
         if state is State.OVER_BUDGET:
             self.until = now + _PENALTY * 2 ** (self.strikes - 1)

@@ -8,20 +8,19 @@ import numpy as np
 
 from collegium._util.randomness import U64
 from collegium.live.peers import Neighbour
-from collegium.live.table import ANNOUNCED, PENDING, RECEIVED, RUNNING, UNCHANGED, Doubles, Rounds, Rows
+from collegium.live.table import ANNOUNCED, NO_VIEW, PENDING, RECEIVED, RUNNING, UNCHANGED, Doubles, Rounds, Rows
 from collegium.live.wire import Frame, FrameError
 
 if TYPE_CHECKING:
     from collegium.live.engine import Engine
 
 
-def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
-    """The messages of a frame."""
+def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> bool:
+    """The messages of a frame; whether any of them is of use."""
     values = engine.rule.codec.decode(frame.values)
     _check_values(engine, n, frame, values)
     if len(frame.runs) == 1 and frame.runs[0].items == 1:
-        _take_in_one(engine, n, frame, values, now)
-        return
+        return _take_in_one(engine, n, frame, values, now)
     table, place = engine.table, n.place
     assert place is not None
     rows, ids, t = _located(engine, n, frame, now)
@@ -29,8 +28,11 @@ def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     valid = (rows >= 0) & (table.id[rows] == ids) & ((states == RUNNING) | (states == ANNOUNCED))
     valid &= table.message[rows, t - 1, place] == PENDING
     if not valid.any():
-        return
-    engine.got_message(n, now)
+        return False
+    _lower(engine, rows[valid], t[valid])
+    mine = (table.view[rows] != NO_VIEW) | (table.origin[rows] != n.peer.number)
+    if (valid & mine).any():  # what it says of items that it began, and nobody here has seen, counts for nothing
+        engine.got_message(n, now)
     due = rows[valid & (table.round[rows] == t) & (states == RUNNING)]
     if len(due):
         _measure(engine, n, int(due[0]), frame, now)
@@ -49,9 +51,19 @@ def take_in(engine: Engine, n: Neighbour, frame: Frame, now: float) -> None:
     table.message[rows, t - 1, place] = RECEIVED
     table.inbox_set[rows, t - 1, place] = of_item
     table.gave_up[rows, place] = False
+    return True
 
 
-def _take_in_one(engine: Engine, n: Neighbour, frame: Frame, values: Doubles, now: float) -> None:
+def _lower(engine: Engine, rows: Rows, t: Rounds) -> None:
+    """An item that waits for its view begins with the earliest round that any neighbour speaks of."""
+    table = engine.table
+    earlier = (table.state[rows] == ANNOUNCED) & (t < table.first[rows])
+    for row, first in zip(rows[earlier].tolist(), t[earlier].tolist(), strict=True):
+        table.first[row] = table.round[row] = min(first, table.first.item(row))
+        table.done[row] = table.first[row] - 1
+
+
+def _take_in_one(engine: Engine, n: Neighbour, frame: Frame, values: Doubles, now: float) -> bool:
     """The same for one item, for which array operations would cost several times as much."""
     table, progress, place, (handle, _, t, is_named) = engine.table, engine.progress, n.place, frame.runs[0]
     assert place is not None
@@ -64,11 +76,14 @@ def _take_in_one(engine: Engine, n: Neighbour, frame: Frame, values: Doubles, no
     else:
         row, item = n.handles.find_one(handle)
     if row < 0 or table.id.item(row) != item or table.message.item(row, t - 1, place) != PENDING:
-        return
+        return False
     state = table.state.item(row)
     if state not in (ANNOUNCED, RUNNING):
-        return
-    engine.got_message(n, now)
+        return False
+    if state == ANNOUNCED and t < table.first.item(row):
+        _lower(engine, np.array([row]), np.array([t], np.int32))
+    if table.view.item(row) != NO_VIEW or table.origin.item(row) != n.peer.number:
+        engine.got_message(n, now)
     if len(values):
         table.inbox[row, t - 1, place] = values[0]
         table.message[row, t - 1, place] = RECEIVED
@@ -80,8 +95,9 @@ def _take_in_one(engine: Engine, n: Neighbour, frame: Frame, values: Doubles, no
         _measure(engine, n, row, frame, now)
         if progress.states.is_scalar and table.active == 1 and not progress.is_somebody_left_out:
             engine.broadcast(progress.average(row, t, now))
-        elif progress.is_somebody_left_out or PENDING not in table.message[row, t - 1].tolist():
+        else:
             progress.touch(np.array([row]))
+    return True
 
 
 def _located(engine: Engine, n: Neighbour, frame: Frame, now: float) -> tuple[Rows, U64, Rounds]:

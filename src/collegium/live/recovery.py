@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collegium.live.peers import Neighbour, State
+from collegium.live.peers import MOST_STRIKES, Neighbour, State
 from collegium.live.table import ANNOUNCED, DECLINED, PENDING, RUNNING, Rows
 from collegium.live.wire import Frame, Kind, about
 
@@ -65,6 +65,8 @@ def _give_up(engine: Engine, n: Neighbour, rows: Rows, now: float) -> tuple[Rows
         table.message[over, table.round[over] - 1, n.place] = DECLINED
         table.gave_up[over, n.place] = True
         n.late_at = now
+        if n.promised < now:
+            n.strikes = min(n.strikes + 1, MOST_STRIKES)
         engine.progress.touch(over)
     left = limits > now
     return rows[left], float(limits[left].min()) if left.any() else math.inf

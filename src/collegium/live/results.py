@@ -21,8 +21,9 @@ from collegium.live.answers import (
     RecentItem,
     Status,
 )
+from collegium.live.naming import identities
 from collegium.live.peers import Neighbour, State
-from collegium.live.table import ANNOUNCED, DECIDED, FREE, GIVEN, LATE, NO_VIEW, Rows
+from collegium.live.table import ANNOUNCED, DECIDED, FREE, GIVEN, LATE, NO_VIEW, Rows, rerun
 from collegium.protocol import registry
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> l
     some = np.asarray(missed.any(axis=1)).tolist()
     latency = np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist()
     view, done, evidence = table.view[rows].tolist(), table.done[rows].tolist(), table.evidence[rows].tolist()
+    skipped = (table.first[rows] - 1).tolist()
     shown = {index: _evidence(engine, index) for index in set(evidence)}
     values, scores = _numbers(statistics), _numbers(table.score[rows])
     classes = engine.classes
@@ -54,7 +56,7 @@ def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> l
         steps = _trace(table.trace[rows[i]]) if trace else None
         made.append(
             ItemResult(
-                name, classes[label], values[i], scores[i], settled[i], shown[evidence[i]], done[i],
+                name, classes[label], values[i], scores[i], settled[i], shown[evidence[i]], done[i] - skipped[i],
                 _VIEWS[view[i]], heard, gone, latency[i], steps,
             )
         )  # fmt: skip
@@ -100,6 +102,27 @@ def _evidence(engine: Engine, index: int) -> Evidence:
     return Evidence(members.bit_count(), engine.reachable, missing)
 
 
+def result(engine: Engine, name: Name, trace: bool) -> ItemResult | None:
+    """The result of an item, if it is decided and remembered."""
+    row = _row(engine, name)
+    if row < 0 or engine.table.state.item(row) != DECIDED:
+        return None
+    return results(engine, [name], np.array([row]), trace)[0]
+
+
+def is_pending(engine: Engine, name: Name) -> bool:
+    """Whether an item is in hand, or waits to be begun, and is not decided."""
+    row = _row(engine, name)
+    return int(identities([name])[0]) in engine.backlog if row < 0 else engine.table.state.item(row) != DECIDED
+
+
+def _row(engine: Engine, name: Name) -> int:
+    """The row of an item: of its second run if there is one."""
+    table, ids = engine.table, identities([name])
+    row, again = table.find(int(ids[0])), table.find(int(rerun(ids)[0]))
+    return again if again >= 0 and (row < 0 or table.view.item(row) == NO_VIEW) else row
+
+
 def recent(engine: Engine, most: int, now: float) -> Recent:
     """The items that came last, newest first, as far as they are."""
     table = engine.table
@@ -139,7 +162,7 @@ def why_not_ready(engine: Engine) -> str | None:
     return f"waiting for {', '.join(away)}" if away else None
 
 
-def status(engine: Engine, now: float, sent: int, received: int, refused_peers: dict[str, int]) -> Status:
+def status(engine: Engine, now: float, sent: int, received: int) -> Status:
     """The state of the agent and its neighbours."""
     account, reason = engine.account, why_not_ready(engine)
     return Status(
@@ -156,7 +179,7 @@ def status(engine: Engine, now: float, sent: int, received: int, refused_peers: 
             _neighbour(n, 0 if n.place is None else int(engine.progress.missed[n.place]), now)
             for n in engine.neighbours.values()
         ],
-        refused_peers=dict(refused_peers),
+        refused_peers=dict(engine.refused_peers),
         items=ItemCounts(
             pending=engine.table.active,
             waiting=len(engine.backlog),

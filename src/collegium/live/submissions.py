@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collegium._util.randomness import U64, item_ids
+from collegium._util.randomness import U64
 from collegium._util.scores import centred
-from collegium.errors import RuleError, ScoreError
+from collegium.errors import ScoreError
 from collegium.live.answers import Busy, Conflict, Name
+from collegium.live.naming import identities
 from collegium.live.table import ANNOUNCED, DECIDED, GIVEN, LATE, NO_VIEW, RUNNING, Doubles, Rows, rerun
 from collegium.live.waiters import Ticket
 
@@ -88,17 +89,6 @@ def begin_waiting(engine: Engine, ids: U64, rows: Rows, now: float) -> None:
         for place in waiting:
             engine.waiters.add(row, place)
     engine.progress.begin(rows, np.array(scores).reshape(len(rows), engine.d), GIVEN, now)
-
-
-def identities(names: Sequence[Name]) -> U64:
-    """64-bit identities of items, as `collaborate(items=…)` has them; numbers and texts may be mixed."""
-    kinds = {type(name) for name in names}
-    if len(kinds) <= 1:
-        return item_ids(np.asarray(names, object), len(names))
-    ids = np.array([item_ids(np.asarray([name], object), 1)[0] for name in names], np.uint64)
-    if len(np.unique(ids)) < len(ids):
-        raise RuleError("items must be different")
-    return ids
 
 
 def _checked(engine: Engine, names: Sequence[Name], scores: Doubles) -> Doubles:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.randomness import U64
+from collegium.errors import LiveError
 from collegium.live.answers import ItemResult, Name
 
 Rows = NDArray[np.intp]
@@ -118,3 +119,14 @@ class Backlog:
         """Every request that waits; it is told by the caller."""
         items, self._items = self._items, {}
         return [ticket for _, places in items.values() for ticket, _ in places]
+
+
+def deliver(tickets: list[Ticket]) -> None:
+    """Hand out results, or the reason why there are none; to be called outside of any lock."""
+    for ticket in tickets:
+        if not ticket.future.set_running_or_notify_cancel():
+            continue
+        if ticket.error:
+            ticket.future.set_exception(LiveError(ticket.error))
+        else:
+            ticket.future.set_result([one for one in ticket.results if one is not None])

@@ -192,6 +192,8 @@ def decode(data: bytes, dialect: Dialect) -> Frame:
         frame = _one(data, sender, bool(flags), dialect)
         if frame is not None:
             return frame
+    if (count == 0) != (meant in (Kind.PING, Kind.PONG)):
+        raise FrameError(f"a frame of kind {meant.name} about {count} items")
     if count > MOST_ITEMS or run_count > count or (not run_count and count):
         raise FrameError(f"a frame of {count} items in {run_count} runs")
     place = _HEADER.size + _RUN.size * run_count
