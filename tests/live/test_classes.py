@@ -47,7 +47,7 @@ TRUSTED = [
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_a_ring_of_24_agents_equals_the_simulator(rule: protocol.Rule) -> None:
     over = policy.uniform(topology.ring(24))
-    scores = of_classes(12, 24, C)
+    scores = of_classes(12, 24, C, bound=4.0)
     with in_memory(over, rule=rule, rounds=10, seed=5, classes=CLASSES) as agents:
         futures = [agent.submit(list(range(12)), scores[:, k], trace=True) for k, agent in enumerate(agents)]
         answers = [future.result(60) for future in futures]
@@ -62,7 +62,7 @@ def test_a_ring_of_24_agents_equals_the_simulator(rule: protocol.Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_six_processes_equal_the_simulator(rule: protocol.Rule, tmp_path: Path) -> None:
     over = policy.metropolis(topology.ring(6))
-    scores = of_classes(60, 6, C)
+    scores = of_classes(60, 6, C, bound=4.0)
     with running(tmp_path / "net", over, rule=rule, seed=5, classes=CLASSES) as network:
         live = statistics(ask_all(network, scores, batch=25))
     np.testing.assert_array_equal(live, collaborate(scores, over, 20, rule, rng=5).statistics)
@@ -121,6 +121,7 @@ def test_a_log_probability_has_the_least_it_has_in_the_team(tmp_path: Path) -> N
     (path,) = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))
     score = load(config.read(path).model, path.parent)
     assert score is not None
+    assert (tmp_path / "net" / "agent-0.npz").exists()
     assert np.ptp(team.scores([50 * X[0]]), axis=-1).max() < 14.1
     np.testing.assert_allclose(score(50 * X[0]), team.statistics([50 * X[0]])[:, 0], rtol=1e-9, atol=1e-9)
 
