@@ -133,7 +133,7 @@ class VirtualNetwork:
     # ── what they see ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, k: int) -> Status:
-        return results.status(self.engines[k], self.now, 0, 0, {})
+        return results.status(self.engines[k], self.now, 0, 0)
 
     def neighbour(self, k: int, number: int) -> NeighbourStatus:
         """One agent as another sees it."""

@@ -61,7 +61,10 @@ def test_what_goes_in_comes_out(data: st.DataObject, bits: int, width: int, agen
     np.testing.assert_array_equal(back.rounds, [run.round for run in frame.runs for _ in range(run.items)])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ROUND])
+BARE = (Kind.PING, Kind.PONG)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ROUND and kind not in BARE])
 def test_questions_and_answers_come_out_too(kind: Kind) -> None:
     rounds = np.array([1, 1, 4, 4, 4, 2], np.int32)
     frame = about(kind, 5, np.arange(6, dtype=np.uint64), rounds, handle=250)
@@ -70,8 +73,15 @@ def test_questions_and_answers_come_out_too(kind: Kind) -> None:
     assert (back.kind, back.sender, back.runs) == (kind, 5, frame.runs)
     np.testing.assert_array_equal(back.ids, range(6))
     np.testing.assert_array_equal(back.rounds, rounds)
-    bare = Frame(kind, 5)
-    assert decode(encode(bare, FLOATS), FLOATS).runs == []
+    with pytest.raises(FrameError, match=f"of kind {kind.name} about 0 items"):
+        decode(encode(Frame(kind, 5), FLOATS), FLOATS)
+
+
+@pytest.mark.parametrize("kind", BARE)
+def test_a_ping_is_about_nothing(kind: Kind) -> None:
+    assert decode(encode(Frame(kind, 5), FLOATS), FLOATS).runs == []
+    with pytest.raises(FrameError, match=f"of kind {kind.name} about 2 items"):
+        decode(encode(about(kind, 5, np.arange(2, dtype=np.uint64), np.ones(2, np.int32)), FLOATS), FLOATS)
 
 
 def test_the_bytes_are_these() -> None:
@@ -129,7 +139,7 @@ def test_a_frame_with_bytes_changed_is_refused_or_holds_together(data: st.DataOb
         (1, b"\x09", "unknown kind"),
         (4, struct.pack("<I", 0xFFFFFFFF), "4294967295 items"),
         (4, struct.pack("<I", 3), "of 3 items whose runs have 2"),
-        (4, struct.pack("<I", 0), "0 items in 1 runs"),
+        (4, struct.pack("<I", 0), "of kind ROUND about 0 items"),
         (8, struct.pack("<Q", 1), "another network"),
         (16, struct.pack("<Q", 1), "other weights"),
         (24, b"\x02", "0 items in round 6"),  # what follows is no run
