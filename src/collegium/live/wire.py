@@ -237,9 +237,8 @@ def _one(data: bytes, sender: int, is_resent: bool, dialect: Dialect) -> Frame |
     if not fits or items != 1 or not 1 <= t <= dialect.rounds or agents >> dialect.agents:
         return None
     values = np.frombuffer(data, "<f8", 1, end).reshape(1, 1)
-    return Frame(
-        Kind.ROUND, sender, (Run(handle, 1, t, round >= _NAMED),), ids, (agents,), None, None, values, is_resent
-    )
+    runs = [Run(handle, 1, t, round >= _NAMED)]
+    return Frame(Kind.ROUND, sender, runs, ids, [agents], values=values, is_resent=is_resent)
 
 
 def _messages(
