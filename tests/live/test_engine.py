@@ -401,7 +401,7 @@ def test_what_was_named_before_a_neighbour_rejoined_is_named_again() -> None:
     net.rest()
     assert [one.missed for one in outcome(first[0]) + outcome(first[2])] == [[], []]
     (late,) = outcome(again)
-    assert (late.view, late.missed, late.trace[0]) == ("given", [], None)  # it took part from round 2 on
+    assert (late.view, late.missed, late.trace[0]) == ("given", [], 3.0)  # it has its view, and goes through all rounds
     assert late.statistic == outcome(first[0])[0].statistic
 
 

@@ -48,7 +48,7 @@ def test_invented_items_are_bounded_and_their_sender_is_named(form: object) -> N
             honest.append([net.submit(k, [burst], [1.0]) for k in range(5)])
         net.run(0.05)
     net.run(5.0)
-    assert net.neighbour(1, 0).state == "over budget"
+    assert net.neighbour(1, 0).state == "over-budget"
     assert net.neighbour(1, 0).over_budget > 1000
     assert any(k == 1 and "agent-0 sends far more than it may: left out for 10 s" in text for k, text in net.log)
     assert [text for _, text in net.log if ": agent-1 " in text and "is connected" not in text] == []
@@ -76,7 +76,7 @@ def test_items_without_views_have_a_budget_also_where_there_is_room(rate: float,
         net.run(0.05)
     left_out = [text for _, text in net.log if "far more than it may" in text]
     assert left_out == ["agent-1: agent-0 sends far more than it may: left out for 10 s"]
-    assert net.neighbour(1, 0).state == "over budget"
+    assert net.neighbour(1, 0).state == "over-budget"
     assert max(net.status(k).items.done for k in range(5)) < 10 * rate
 
 
@@ -87,7 +87,7 @@ def test_a_burst_of_pings_is_not_answered_and_delays_nobody() -> None:
     effects = engine.receive([(2, ping)] * 100_000, net.now)
     assert len(effects.frames) <= 400
     assert any("agent-2 sends far more than it may" in text for _, text in effects.log)
-    assert net.neighbour(0, 2).state == "over budget"
+    assert net.neighbour(0, 2).state == "over-budget"
     assert net.neighbour(0, 2).over_budget > 90_000
     tickets = [net.submit(k, ["x"], [1.0]) for k in (0, 1, 2)]
     assert net.until(lambda: not any(ticket.open for ticket in tickets[:1])) < 0.1

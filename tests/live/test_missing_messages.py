@@ -48,7 +48,7 @@ def test_one_whose_pace_is_not_known_is_silent_after_the_longest_wait(least: flo
 
 def test_states_of_neighbours_have_named_transitions() -> None:
     one = neighbour(DEADLINES)
-    with pytest.raises(TransitionError, match="agent-1 cannot become mute from away"):
+    with pytest.raises(TransitionError, match="agent-1 cannot become mute from down"):
         one.become(State.MUTE)
     one.connected()
     one.leave_out(State.OVER_BUDGET, "sends far more than it may", 5.0)

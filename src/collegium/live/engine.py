@@ -203,8 +203,12 @@ class Engine:
         """Look after what is overdue; to be called at `Effects.wake`."""
         wakes = [self._end_items(now), self._end_waits(now), recovery.ask(self, now), self._watch(now)]
         self.progress.forget_sets()
+        goes_on = self.progress.has_touched  # then there are new deadlines, which `_done` expects soon
+        self.wake = max(min(wakes), now + self._soonest / 2)
+        wake = self.wake
         effects = self._done(now)
-        effects.wake = self.wake = max(min(wakes), now + self._soonest / 2)
+        if not goes_on:
+            effects.wake = self.wake = wake
         return effects
 
     def stop(self) -> list[Ticket]:

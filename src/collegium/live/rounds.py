@@ -66,6 +66,11 @@ class Progress:
         if not is_waited_for:
             self.touch(np.flatnonzero(self.table.state == RUNNING))
 
+    @property
+    def has_touched(self) -> bool:
+        """Whether some items may go on."""
+        return bool(self._touched)
+
     def touch(self, rows: Rows) -> None:
         """These items may go on."""
         self._touched.append(rows)
@@ -206,7 +211,7 @@ class Progress:
             table.named[row] = True
             handle, agents = table.handle.item(row), self.sets.members[evidence]
             yield encode_one(self.seat.agent, handle, t, item, agents, statistic, self.dialect)
-        if PENDING not in messages:
+        if PENDING not in messages or table.gave_up[row].any():
             self.touch(np.array([row]))
 
     def new_messages(self) -> Iterator[Frame]:

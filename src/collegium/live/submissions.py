@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium._util.randomness import U64
 from collegium._util.scores import centred
@@ -36,7 +37,7 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
     announced = np.flatnonzero(known & (table.state[rows] == ANNOUNCED))
     free = 0 if len(backlog) else max(min(engine.most - engine.mine, table.room()), 0)
     if len(backlog) + len(fresh) - free > backlog.most:
-        engine.progress.begin(rows[announced], scores[announced], view[announced], now)
+        _begin(engine, rows[announced], scores[announced], view[announced], now)
         engine.account.refused += len(fresh)
         note_overload(engine, now)
         raise Busy(min(engine.account.retry_after, engine.deadlines.view / 2))
@@ -54,10 +55,17 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
     for place in np.flatnonzero((rows >= 0) & ~is_done).tolist():
         waiters.add(int(rows[place]), (ticket, place))
     begun = np.concatenate([announced, fresh])
-    engine.progress.begin(rows[begun], scores[begun], view[begun], now)
+    _begin(engine, rows[begun], scores[begun], view[begun], now)
     if len(backlog):
         note_overload(engine, now)
     return ticket
+
+
+def _begin(engine: Engine, rows: Rows, scores: Doubles, view: NDArray[Any], now: float) -> None:
+    """Own views are there: from the first round on, whatever round a neighbour spoke of."""
+    engine.table.first[rows] = engine.table.round[rows] = 1
+    engine.table.done[rows] = 0
+    engine.progress.begin(rows, scores, view, now)
 
 
 def note_overload(engine: Engine, now: float) -> None:
