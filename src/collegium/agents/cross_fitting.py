@@ -63,7 +63,8 @@ def fit_agents(
     parts = []
     if held_out == "in turn":
         count = min(max(round(1 / validation), 2), int(np.unique(y, return_counts=True)[1].max()))
-        parts = list(folds(y, count, np.random.default_rng(descend(root, 0))))
+        # The same parts in every fit: a team of models without randomness is the same each time.
+        parts = list(folds(y, count, np.random.default_rng(0)))
     again = [
         task._replace(
             model=seeded(model, descend(root, 2, part, k)), fitted_on=learned, held_out=held, scores_training=False
