@@ -31,7 +31,8 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def post(self, body: bytes) -> tuple[int, bytes]:
-        head = f"POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = "POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "
+        head += f"{len(body)}\r\n\r\n"
         self._socket.sendall(head.encode() + body)
         data = b""
         while b"\r\n\r\n" not in data:

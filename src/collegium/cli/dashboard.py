@@ -175,7 +175,8 @@ def _digits() -> tuple[Any, "Dataset"]:
     from collegium.team import Team
 
     train, test = digits(classes=(3, 8))
-    team = Team([(name, LogisticRegression()) for name in train.agent_names], uniform(topology.grid(3, 3)), workers=1)
+    grid, models = uniform(topology.grid(3, 3)), [(name, LogisticRegression()) for name in train.agent_names]
+    team = Team(models, grid, center="mean", calibrate=False, workers=1)  # as in the paper
     return team.fit(train.views, train.y).statistics(test.views), test
 
 
