@@ -13,6 +13,7 @@ import heart
 import laboratory
 import large_networks
 import live
+import live_load
 import machine
 import quantised
 import startup
@@ -21,7 +22,18 @@ import training
 
 ALL = {
     module.__name__: module
-    for module in (startup, heart, quantised, stopping, large_networks, training, comparison, laboratory, live)
+    for module in (
+        startup,
+        heart,
+        quantised,
+        stopping,
+        large_networks,
+        training,
+        comparison,
+        laboratory,
+        live,
+        live_load,
+    )
 }
 
 

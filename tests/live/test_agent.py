@@ -186,7 +186,7 @@ def test_an_idle_agent_sleeps() -> None:
         decide(agents, np.ones((1, 3)), ["x"])
         for agent in agents:
             agent._engine.tick(agent._engine.account.begun + 1e6)
-            assert agent._engine._wake == np.inf
+            assert agent._engine.wake == np.inf
 
 
 def test_an_agent_without_a_model_says_so() -> None:
