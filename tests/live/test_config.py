@@ -61,7 +61,6 @@ def test_every_rule_is_read_as_it_was_written(rule: protocol.Rule, tmp_path: Pat
         ("delta-trigger:0.25", "degroot"),
         ("classes = [-1, 1]", "classes = [1, -1]"),
         ("bound = 1000.0", "bound = 999.0"),
-        ('agents = ["agent-0"', 'agents = ["agent-zero"'),
     ],
 )
 def test_what_all_must_agree_on_changes_the_hash(file: Path, old: str, new: str) -> None:
@@ -134,3 +133,16 @@ def test_an_agent_knows_its_neighbours_bounds_and_how_many_it_can_hear_of(tmp_pa
     assert chosen["agents"] == [f"agent-{k}" for k in range(9)]
     assert chosen["limits"].from_zero == 7.0
     assert chosen["deadlines"].item == 15.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('agents = ["agent-0"', 'agents = ["agent-zero"', "talk.agents has no 'agent-0' at place 0"),
+        ("bound = 1000.0", "bound = inf", "every bound must be a finite number"),
+        ("reachable = ", "reachable = 9", "agent.reachable is 9"),
+    ],
+)
+def test_names_bounds_and_reach_are_looked_at(file: Path, old: str, new: str, complaint: str) -> None:
+    with pytest.raises(InputFileError, match=complaint):
+        config.read(edited(file, old, new))
