@@ -199,3 +199,19 @@ def test_an_agent_without_a_model_says_so() -> None:
     status = agent.status()
     assert (status.neighbours[0].state, status.neighbours[0].reason) == ("refused", "certificate refused")
     assert status.refused_peers == {"a stranger was refused": 1}
+
+
+def test_the_timer_survives_what_the_engine_cannot_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, nothing overdue would be noticed any more."""
+    with in_memory(THREE, rounds=2, deadlines=Deadlines(longest=2.0, least=0.1, view=0.2)) as agents:
+        tick, failures = agents[0]._engine.tick, iter([RuntimeError("a mistake in the engine")])
+
+        def once(now: float) -> object:
+            for failure in failures:
+                raise failure
+            return tick(now)
+
+        monkeypatch.setattr(agents[0]._engine, "tick", once)
+        # Only the others' timers bring in items without their view, and only this one's its own.
+        assert agents[1].submit(["x"], np.ones(1)).result(30)[0].evidence.views == 1
+        assert agents[0].submit(["y"], np.ones(1)).result(30)[0].evidence.views == 1

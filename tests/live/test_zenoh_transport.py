@@ -1,5 +1,6 @@
 import dataclasses
 import signal
+import threading
 import time
 
 import pytest
@@ -249,3 +250,17 @@ def test_names_that_are_no_keys_are_refused(tmp_path, name):
     for wrong in (dataclasses.replace(place, name=name), dataclasses.replace(place, network=name)):
         with pytest.raises(LiveError, match="must be 1 to 64"):
             ZenohTransport(wrong)
+
+
+def test_a_token_that_was_not_reported_is_looked_for(tmp_path):
+    """When many links come up at once, Zenoh may tell nothing of a token although its link is there."""
+    met = threading.Event()
+    transports = [ZenohTransport(place) for place in places(tmp_path, PAIR)]
+    transports[1]._watch = lambda numbers, sample: None
+    try:
+        transports[0].open(lambda number, frame: None, lambda number, is_there: None)
+        transports[1].open(lambda number, frame: None, lambda number, is_there: met.set())
+        assert met.wait(30)
+    finally:
+        for transport in transports:
+            transport.close()
