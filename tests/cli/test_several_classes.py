@@ -9,6 +9,7 @@ from pyarrow import parquet, table
 
 from collegium import collaborate, planner, policy, theory, topology
 from collegium.agents import Scores
+from collegium.cli.score_tables import read_scores
 
 CLASSES = ("cat", "dog", "owl")
 AGENTS = ("left", "right", "top", "under")
@@ -188,4 +189,32 @@ def test_mistakes_in_a_folder(cli, folder, long):
     (folder / "agent 9.csv").write_text(text.replace("cat", "cow"))
     assert "agent 9.csv has the columns" in refused(folder)
     (folder / "agent 9.csv").write_text("\n".join(text.splitlines()[:-1]))
-    assert "agent 9.csv and agent 1.csv must have the same items and classes, row by row" in refused(folder)
+    assert "agent 9.csv and agent 1.csv must have the same items, row by row" in refused(folder)
+
+
+def test_an_agent_that_knows_only_some_classes_has_no_evidence_for_the_others(tmp_path, cli):
+    """In a long table it has no rows of them, in a folder no column; rows may come in any order."""
+    rng = np.random.default_rng(0)
+    scores, names = rng.normal(size=(12, 3, 3)), ("ant", "bee", "cat")
+    rows = [
+        f"{i},{agent},{one},{float(scores[i, k, c])!r}"
+        for i in range(12) for k, agent in enumerate(("x", "y", "z")) for c, one in enumerate(names)
+        if (agent, one) != ("y", "cat")
+    ]  # fmt: skip
+    rng.shuffle(rows)
+    (tmp_path / "long.csv").write_text("\n".join(["item,agent,class,score", *rows]) + "\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for k, agent in enumerate(("x", "y", "z")):
+        known = range(2 if agent == "y" else 3)
+        lines = [",".join(repr(float(scores[i, k, c])) for c in known) for i in range(12)]
+        (folder / f"{agent}.csv").write_text("\n".join([",".join(names[c] for c in known), *lines]) + "\n")
+    expected = scores - scores.mean(axis=2, keepdims=True)
+    expected[:, 1, :2] = scores[:, 1, :2] - scores[:, 1, :2].mean(axis=1, keepdims=True)
+    expected[:, 1, 2] = 0.0
+    for path in (tmp_path / "long.csv", folder):
+        found = read_scores(path)
+        order = np.argsort(np.arange(12) if found.items is None else np.array(found.items))
+        np.testing.assert_allclose(found.values[order], expected, atol=1e-15)
+        assert found.agents == ("x", "y", "z")
+        assert "agent y has no scores of cat" in " ".join(cli("simulate", path, "ring:3").err.split())

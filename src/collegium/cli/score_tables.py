@@ -116,6 +116,8 @@ def _of_entries(found: _Entries, written: str | None) -> Scores:
         raise LabelError(f"--classes {written}: {found.path} has scores of {C} classes{of}")
     place = {str(name): c for c, name in enumerate(names)}
     values, names = values[:, :, [place[str(name)] for name in order]], list(order)
+    _check_probabilities(values, found.path)
+    _complete(values, found.agents, names)
     _check_entries(values, found, names)
     if C == 2:
         return Scores(values[:, :, 0] - values[:, :, 1], *known, tuple(names), found.parts)
@@ -134,8 +136,24 @@ def _check_entries(values: Doubles, found: _Entries, classes: Sequence[Any]) -> 
             f"{found.path}: item {item}, agent {agent}, class {classes[c]} has {values[i, k, c]}; scores are finite "
             "(probabilities of 0 have no logarithm: clip them)"
         )
-    if values.size and (values >= 0).all() and np.allclose(values.sum(axis=2), 1, atol=1e-6):
-        raise InputFileError(f"{found.path} holds probabilities: scores are their logarithms")
+
+
+def _check_probabilities(values: Doubles, path: Path) -> None:
+    sums = np.nansum(values, axis=2)
+    if values.size and not (values < 0).any() and any(np.allclose(sums, one, rtol=0.03) for one in (1, 100)):
+        raise InputFileError(f"{path} holds probabilities: scores are their logarithms")
+
+
+def _complete(values: Doubles, agents: Sequence[str], classes: Sequence[Any]) -> None:
+    """An agent without scores of a class has no evidence for it: 0, where its other scores are centred among them."""
+    absent = np.asarray(np.isnan(values).all(axis=0) & (len(values) > 0))
+    for k in np.flatnonzero(absent.any(axis=1)).tolist():
+        known = ~absent[k]
+        values[:, k, known] -= values[:, k, known].mean(axis=1, keepdims=True) if known.any() else 0.0
+        values[:, k, ~known] = 0.0
+        name = agents[k] if agents else k
+        of = ", ".join(str(one) for one, is_absent in zip(classes, absent[k], strict=True) if is_absent)
+        typer.echo(f"agent {name} has no scores of {of}: its evidence for that is 0", err=True)
 
 
 def _read_long(table: Table, labels: str | None) -> _Entries:
@@ -146,15 +164,17 @@ def _read_long(table: Table, labels: str | None) -> _Entries:
     columns = {name: found for name, found in popped.items() if found is not None}
     scores = numbers(Table(["score"], [columns["score"]], table.path))[:, 0]
     names = {name: list(dict.fromkeys(columns[name].tolist())) for name in _LONG[:3]}
+    names["agent"].sort(key=lambda name: _natural(str(name)))  # as the files of a folder, whatever the order of rows
     rows = tuple(_places(columns[name], names[name]) for name in _LONG[:3])
     shape = tuple(len(names[name]) for name in _LONG[:3])
     times = np.bincount(np.ravel_multi_index(rows, shape), minlength=int(np.prod(shape))).reshape(shape)
-    if (times != 1).any():
-        i, k, c = np.argwhere(times != 1)[0]
+    wrong = (times != 1) & (times > 0).any(axis=0)  # a class of which an agent has no score at all, it does not know
+    if wrong.any():
+        i, k, c = np.argwhere(wrong)[0]
         item, agent, of = names["item"][i], names["agent"][k], names["class"][c]
         how = "no score" if not times[i, k, c] else f"{times[i, k, c]} scores"
         raise InputFileError(f"{table.path}: item {item}, agent {agent} has {how} of class {of}; it needs one")
-    values = np.empty(shape)
+    values = np.full(shape, np.nan)
     values[rows] = scores
     items, path = np.array(names["item"]), table.path
 
@@ -184,33 +204,43 @@ def _read_folder(folder: Path, labels: str | None) -> _Entries:
     files = sorted((path for path in files if path not in listed), key=lambda path: _natural(path.stem))
     if not files:
         raise InputFileError(f"{folder} has no file of scores ({', '.join(ENDINGS)}), one per agent")
-    pages: list[Doubles] = []
-    classes: list[Any] | None = None
+    pages: list[tuple[Doubles, list[Any] | None]] = []
     items = found = None
     for path in files:
         named, table = read_table(path).pop(ITEM_NAMES)
         own, table = _own_labels(table, labels)
         page, names = numbers(table), None if table.names is None else column(table.names).tolist()
         if not pages:
-            classes, items, found = names, named, own
-        elif (names is None) != (classes is None) or (names and sorted(names) != sorted(classes or ())):
-            raise InputFileError(
-                f"{path} has the columns {names}, {files[0].name} has {classes}: one per class in each"
-            )
-        elif page.shape != pages[0].shape or not _alike(named, items):
-            raise InputFileError(f"{path} and {files[0].name} must have the same items and classes, row by row")
+            items, found = named, own
+        elif (names is None) != (pages[0][1] is None) or (names is None and page.shape[1] != pages[0][0].shape[1]):
+            raise InputFileError(f"{path} and {files[0].name} must name their columns alike: one per class in each")
+        elif len(page) != len(pages[0][0]) or not _alike(named, items):
+            raise InputFileError(f"{path} and {files[0].name} must have the same items, row by row")
         elif own is not None and found is not None and not _alike(own, found):
             raise InputFileError(f"{path} and {files[0].name} have different labels")
-        if names and classes:
-            page = page[:, [names.index(name) for name in classes]]
-        pages.append(page)
+        pages.append((page, names))
         found = own if found is None else found
+    classes, values = _joined(pages, files)
     table = Table(None, [], folder)
     if labels is not None and found is None:
         found = _labels_from_file(Path(labels), table, items)
     elif listed and found is None:
         found = _labels_from_file(listed[0], table, items)
-    return _Entries(np.stack(pages, axis=1), found, items, tuple(path.stem for path in files), classes, folder)
+    return _Entries(values, found, items, tuple(path.stem for path in files), classes, folder)
+
+
+def _joined(pages: list[tuple[Doubles, list[Any] | None]], files: list[Path]) -> tuple[list[Any] | None, Doubles]:
+    """The classes of all agents, and their scores (n, K, C), NaN for a class that an agent has no column of."""
+    if pages[0][1] is None:
+        return None, np.stack([page for page, _ in pages], axis=1)
+    classes = list(dict.fromkeys(name for _, names in pages for name in names or ()))
+    values = np.full((len(pages[0][0]), len(pages), len(classes)), np.nan)
+    for k, (page, names) in enumerate(pages):
+        others = {name for j, (_, theirs) in enumerate(pages) if j != k for name in theirs or ()}
+        if len(pages) > 1 and set(names or ()) - others and others - set(names or ()):
+            raise InputFileError(f"{files[k]} has the columns {names}, others have {sorted(others)}: is one misspelt?")
+        values[:, k, [classes.index(name) for name in names or ()]] = page
+    return classes, values
 
 
 def _cube(path: Path) -> Doubles | None:
