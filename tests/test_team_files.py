@@ -1033,3 +1033,13 @@ def test_forms_of_no_value():
         with pytest.raises(Malformed):
             decode(form)
     assert decode({"DeGroot": {}}) == DeGroot()
+
+
+def test_a_loaded_team_knows_no_errors_on_held_out_items(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.tile(["a", "b"], 30)
+    team = Team(
+        [(name, LogisticRegression()) for name in "pq"], policy.uniform(topology.complete(2)), columns=[[0], [1]]
+    )
+    team.fit(X, y).save(tmp_path / "team")
+    assert team.held_out_ is not None
+    assert Team.load(tmp_path / "team").held_out_ is None

@@ -74,6 +74,7 @@ def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], tru
     for name in ("classes_", *HELD_OUT, *SEEN):
         if name in learned:
             setattr(team, name, learned[name])
+    team.held_out_ = None  # its errors are not saved
     return team
 
 
