@@ -175,10 +175,16 @@ def wait_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def decide_late(patch: pytest.MonkeyPatch) -> None:
-    """Items have no deadline."""
+    """Items are decided seconds after their deadline."""
     patch.setattr(recovery, "ask", lambda engine, now: now + 1.0 if engine.table.active else np.inf)
     end = Engine._end_items
-    patch.setattr(Engine, "_end_items", lambda self, now: end(self, now - 3.0) + 3.0)
+
+    def late(engine: Engine, now: float) -> float:
+        running = np.flatnonzero(engine.table.state == RUNNING)
+        until = engine.table.born[running].min(initial=np.inf) + engine.deadlines.item + 3.0
+        return float(until) if len(running) and now < until else end(engine, now)
+
+    patch.setattr(Engine, "_end_items", late)
 
 
 def ask_nobody(patch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,7 @@ class Engine:
         """Go on with what is ready, then hand out what is to be done."""
         self.progress.advance(now)
         self._send_new()  # before items that wait are begun: they may use rows that were decided just now
-        if submissions.admit(self, now):
+        while submissions.admit(self, now):  # what begins may be decided at once, and make room again
             self.progress.advance(now)
             self._send_new()
         effects, self._effects = self._effects, Effects()
