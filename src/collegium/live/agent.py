@@ -55,6 +55,7 @@ class Agent:
         self._lock = threading.RLock()
         self._reading = threading.Lock()
         # A full queue drops its oldest frame: what is lost is asked for again.
+        self._senders = [peer.number for peer in place.hears]
         self._queues = {peer.number: deque[bytes](maxlen=_QUEUED) for peer in place.neighbours}
         self._timer = threading.Condition()
         self._wake = math.inf
@@ -144,8 +145,8 @@ class Agent:
 
     def _is_held(self) -> bool:
         """Whether frames wait for others, so that messages of many items go into one: the timer will read them."""
-        if self._held_until <= time.monotonic():
-            return False
+        if self._held_until <= time.monotonic() or all(self._queues[number] for number in self._senders):
+            return False  # time is up, or every sender has a frame here: nothing more is to be waited for
         self._call_at(self._held_until)
         return True
 
