@@ -90,6 +90,7 @@ MODELS = {
 LINEAR = {"logistic", "scaled", "ridge", "svm-linear"}
 
 
+@pytest.mark.filterwarnings("ignore:on [0-9]+ held-out items this team is wrong")
 @pytest.mark.parametrize(
     "settings", [{}, {"center": "mean", "calibrate": "vector"}, {"bounded": True}], ids=["default", "vector", "bounded"]
 )
