@@ -10,7 +10,10 @@ endif
 BLENDER := .blender/blender/complete
 TORCH := torch==2.13.0
 
-.PHONY: help demo test check format lint types contract docs bench system constraints clean
+# Other versions of Python that are on this machine, by the path or pyenv.
+OTHERS ?= $(foreach v,3.12 3.13,$(firstword $(wildcard $(HOME)/.pyenv/versions/$(v).*/bin/python) $(shell command -v python$(v))))
+
+.PHONY: help demo test pythons check format lint types contract docs bench system changelog sbom audit constraints clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -29,7 +32,20 @@ demo: $(STAMP) ## install, then nine classifiers decide together on handwritten 
 	$(BIN)/collegium demo
 
 test: $(STAMP) $(BLENDER) ## every test; fetches Blender (400 MB) once, to test rendering with it
-	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) $(BIN)/pytest -n 2 --dist worksteal
+	COLLEGIUM_BLENDER=$$(ls $(abspath .blender/blender/bin/python) 2>/dev/null) MALLOC_MMAP_THRESHOLD_=131072 $(BIN)/pytest -n 2 --dist worksteal
+
+# Without PyTorch, which comes as gigabytes for graphics cards unless a wheel for processors is at hand.
+pythons: ## some hundred tests of what needs no PyTorch, with Python 3.12 and 3.13 where they are installed
+	@for python in $(OTHERS); do \
+	    env=.pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+	    { test -x $$env/bin/python || $$python -m venv --without-pip $$env; } && \
+	    $(PYTHON) -m pip --python $$env/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
+	        -e '.[tables,live,dashboard,onnx]' pytest pytest-timeout hypothesis skl2onnx lightgbm xgboost-cpu && \
+	    $$env/bin/python -VV && \
+	    $$env/bin/python -m pytest -q tests/test_import.py tests/test_team_files.py tests/network/test_first_numbers.py \
+	        tests/network/test_run.py tests/protocol/test_registry.py tests/agents/test_sklearn_model.py \
+	        tests/live/test_matrix.py tests/cli/test_simulate_command.py || exit 1; \
+	done
 
 $(BLENDER): src/collegium/data/environment.py | $(STAMP)
 	-@COLLEGIUM_BLENDER= COLLEGIUM_CACHE=.blender $(BIN)/collegium data fetch blender && touch $@
@@ -60,6 +76,18 @@ docs: $(STAMP) ## build the documentation into site/
 bench: $(STAMP) ## measure speed as ratios inside one run
 	$(BIN)/python benchmarks/run.py
 
+changelog: $(STAMP) ## what changed, from changes/, as CHANGELOG.md
+	$(BIN)/python docs/changes.py > CHANGELOG.md
+
+sbom: $(STAMP) ## what is installed with which licence, as sbom.cdx.json (CycloneDX), made in an environment of its own
+	@$(PYTHON) -m venv --without-pip .sbom && $(PYTHON) -m pip --python .sbom/bin/python install --quiet --disable-pip-version-check cyclonedx-bom
+	.sbom/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --of JSON -o sbom.cdx.json
+
+audit: $(STAMP) ## known vulnerabilities of the versions in constraints.txt; needs the advisory service of the package index
+	@$(PYTHON) -m venv --without-pip .sbom && $(PYTHON) -m pip --python .sbom/bin/python install --quiet --disable-pip-version-check pip-audit
+	@# --strict: what could not be looked up is no success.
+	.sbom/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
+
 constraints: ## renew constraints.txt with today's versions; run it with the oldest Python to be supported
 	rm -rf .venv && $(PYTHON) -m venv --without-pip .venv
 	$(PIP) $(TORCH)
@@ -69,4 +97,4 @@ constraints: ## renew constraints.txt with today's versions; run it with the old
 	mv constraints.new constraints.txt
 
 clean: ## remove the environment and what was built
-	rm -rf .venv .blender site out
+	rm -rf .venv .blender .sbom .pythons site out

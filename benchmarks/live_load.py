@@ -31,7 +31,7 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def post(self, body: bytes) -> tuple[int, bytes]:
-        head = "POST /v1/items HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "
+        head = "POST /v1/items HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
         head += f"{len(body)}\r\n\r\n"
         self._socket.sendall(head.encode() + body)
         data = b""

@@ -23,6 +23,20 @@ def best_of(task: Callable[[], Any], repeat: int = 7, at_least: float = 0.5) -> 
     return min(times)
 
 
+def ratio_of(one: Callable[[], Any], other: Callable[[], Any], at_least: float = 1.0) -> float:
+    """Quickest run of one over the quickest of the other, taken in turns: a busy moment of the machine meets both."""
+    tasks = one, other
+    times: tuple[list[float], list[float]] = [], []
+    for task in tasks:  # one to warm up
+        task()
+    while len(times[0]) < 7 or sum(map(sum, times)) < at_least:
+        for task, seconds in zip(tasks, times, strict=True):
+            start = time.perf_counter()
+            task()
+            seconds.append(time.perf_counter() - start)
+    return min(times[0]) / min(times[1])
+
+
 def copy_bandwidth(threads: int) -> float:
     """Bytes read and written per second when copying an array far larger than any cache."""
     from concurrent.futures import ThreadPoolExecutor

@@ -8,12 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import averages
 import comparison
 import heart
 import laboratory
 import large_networks
 import live
 import live_load
+import live_operations
 import machine
 import quantised
 import startup
@@ -28,11 +30,13 @@ ALL = {
         quantised,
         stopping,
         large_networks,
+        averages,
         training,
         comparison,
         laboratory,
         live,
         live_load,
+        live_operations,
     )
 }
 

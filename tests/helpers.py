@@ -93,3 +93,10 @@ def score_record(N=300, M=200, n=400, K=5, seed=0, tilt=0.3) -> Scores:
 
     (train, y_train), (val, y_val), (test, y_test) = draw(N), draw(M), draw(n)
     return Scores(train, val, test, y_train, y_val, y_test)
+
+
+def labelled(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled scores of four agents, the last of which has it the wrong way round."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    return np.array([1.0, 0.9, 0.8, -1.0]) * y[:, None] + rng.normal(size=(n, 4)), y

@@ -45,13 +45,19 @@ def weights_of(policy: Policy, k: int) -> dict[int, float]:
 
 @contextlib.contextmanager
 def in_memory(
-    policy: Policy, wrap: Callable[[Transport, int], Transport] = lambda inner, k: inner, **settings: Any
+    policy: Policy,
+    wrap: Callable[[Transport, int], Transport] = lambda inner, k: inner,
+    own: dict[int, dict[str, Any]] | None = None,
+    **settings: Any,
 ) -> Iterator[list[Agent]]:
-    """Agents connected by a hub, all present."""
+    """Agents connected by a hub, all present; own: settings that not all have."""
     hub = Hub()
     settings.setdefault("deadlines", PATIENT)
     names = [f"agent-{k}" for k in range(policy.size)]
-    agents = [Agent(place, weights_of(policy, place.number), names, **settings) for place in places(policy)]
+    agents = [
+        Agent(place, weights_of(policy, place.number), names, **settings, **(own or {}).get(place.number, {}))
+        for place in places(policy)
+    ]
     try:
         for agent in agents:
             agent.start(wrap(MemoryTransport(agent.place, hub), agent.number))

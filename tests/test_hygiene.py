@@ -1,7 +1,9 @@
 """Checks that cannot fail are the commonest flaw of good test suites: walk all of ours for dropped verdicts."""
 
 import ast
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,3 +56,17 @@ def test_nothing_prints_outside_the_command_line():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         ]
         assert "print" not in names, path
+
+
+def test_the_fragments_of_changes_become_one_page(tmp_path):
+    changes = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "changes.py")))
+    for fragment in sorted(changes.FRAGMENTS.glob("*.md")):
+        if fragment.name != "README.md":
+            assert changes.parts(fragment), fragment.name
+    (tmp_path / "one.md").write_text("# One\n\n## fixed\n- A\n  and more\n")
+    (tmp_path / "two.md").write_text("Added\n- B\n\nFixed\n- C\n")
+    expected = "# What changed\n\n## Added\n\n- B\n\n## Fixed\n\n- A\n  and more\n- C\n"
+    assert changes.page(tmp_path) == expected
+    (tmp_path / "two.md").write_text("- D\n")
+    with pytest.raises(ValueError, match=r"two\.md"):
+        changes.page(tmp_path)

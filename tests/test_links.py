@@ -8,7 +8,20 @@ import pytest
 from collegium import collaborate, kernels, links, policy, schedule, topology
 from collegium.errors import RuleError
 from collegium.network import reference_run, run_job, validated
-from collegium.protocol import LOST, OWN, RECEIVED, DeGroot, DeltaTrigger, HoldLast, Outbox, Quantised, Renormalise
+from collegium.protocol import (
+    LOST,
+    OWN,
+    RECEIVED,
+    Chebyshev,
+    DeGroot,
+    DeltaTrigger,
+    HoldLast,
+    Outbox,
+    PushSum,
+    Quantised,
+    Renormalise,
+    RunningSums,
+)
 from helpers import POLICIES, RULES, Stubborn, scores
 
 DIRECTED = policy.uniform(topology.erdos_renyi(6, links=14, seed=3))
@@ -160,6 +173,25 @@ def test_the_kernel_for_lossy_links_is_the_rule_itself(rule, mailbox, rounds):
         if slow.spoke is not None:
             np.testing.assert_array_equal(fast.spoke, slow.spoke)
         last = kernels.find(job._replace(final=True), rule)(job._replace(final=True))
+        np.testing.assert_array_equal(last.statistics[0], slow.statistics[-1])
+
+
+@pytest.mark.parametrize("over", [links.Perfect(), links.Lossy(0.5, 9)], ids=str)
+@pytest.mark.parametrize("rule", [PushSum(), RunningSums(), Chebyshev(0.9), None], ids=str)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_kernels_of_quick_averages_are_the_rules_themselves(rule, over, classes):
+    """None: eigenvalue steps."""
+    for p in (DIRECTED, policy.metropolis(topology.grid(2, 3)), UNEVEN):
+        if type(rule) is Chebyshev and not p.is_reversible:
+            continue
+        net = schedule.eigenvalue_steps(p) if rule is None else p
+        one, x = rule or net.rule, np.random.default_rng(1).normal(size=(40, p.size, classes))
+        x = x[:, :, 0] if classes == 2 else x - x.mean(axis=2, keepdims=True)
+        job = validated(x, net, 7, [one], 3, links=over)
+        fast, slow = kernels.find(job, one)(job), reference_run(job, one)
+        np.testing.assert_array_equal(fast.statistics, slow.statistics)
+        np.testing.assert_array_equal(fast.costs, slow.costs)
+        last = kernels.find(job._replace(final=True), one)(job._replace(final=True))
         np.testing.assert_array_equal(last.statistics[0], slow.statistics[-1])
 
 

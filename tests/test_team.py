@@ -7,20 +7,22 @@ import joblib
 import numpy as np
 import pandas
 import pytest
+import sklearn
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from collegium import Team, agents, collaborate, data, policy, protocol, topology
+from collegium import Team, Views, agents, collaborate, data, policy, protocol, topology
 from collegium.errors import DataError, LabelError, ModelError, PolicyError
 
 # The third group of columns is better than all together, which some splits show and a team then says.
@@ -51,6 +53,13 @@ def test_every_agent_is_fitted_alone_on_its_own_view(team):
     ]
     for k in range(3):
         np.testing.assert_allclose(team.scores(X)[:, k], expected[k], rtol=1e-7, atol=2e-6)
+
+
+def test_score_refuses_labels_of_another_coding(team):
+    assert team.score(X[1::2], Y[1::2]) == (team.predict(X[1::2]) == Y[1::2]).mean() > 0.9
+    for other in (np.where(Y == 1, "benign", "malignant"), np.where(Y == 1, 3, 2)):
+        with pytest.raises(LabelError, match=r"the classes of this team are \[0, 1\]"):
+            team.score(X, other)
 
 
 def test_run_is_the_cores_own(team):
@@ -154,11 +163,84 @@ def test_pipelines_and_searches():
     assert len(search.cv_results_["mean_test_score"]) == 4
 
 
+@pytest.mark.parametrize("form", [list, lambda views: {"worst": views[2], "means": views[0], "errors": views[1]}])
+def test_views_of_their_own_in_scikit_learns_searches(form):
+    """A list of views, or views by agents' names, are cut by item, also in other processes."""
+    named = Team([(name, GaussianNB()) for name in ("means", "errors", "worst")], RING, rounds=4)
+    table = Team(named.agents, RING, rounds=4, columns=COLUMNS)
+    cut = Views(form(VIEWS))
+    assert cut.shape == (len(X), 3)
+    assert (cross_val_score(named, cut, Y, cv=3) == cross_val_score(table, X, Y, cv=3)).all()
+    search = GridSearchCV(named, {"rounds": [0, 4], "worst__var_smoothing": [1e-9, 1e-3]}, cv=2, n_jobs=2).fit(cut, Y)
+    assert search.best_estimator_.predict(cut).shape == Y.shape
+    one, other, y_one, y_other = train_test_split(cut, Y, random_state=0, stratify=Y)
+    assert named.fit(one, y_one).score(other, y_other) > 0.9
+    assert (named.predict(form(VIEWS)) == named.predict(VIEWS)).all()
+    assert named.fit(one, y_one).score(other, y_other) == named.fit(one, y_one).score(other, y_other)  # fit again
+
+
+def test_views_by_name_must_be_those_of_the_agents(team):
+    by_name = dict(zip(("means", "errors", "worst"), VIEWS, strict=True))
+    unnamed = Team(members(), RING).fit(by_name, Y)
+    with pytest.raises(DataError, match="there is no agent 'best'"):
+        unnamed.predict({**by_name, "best": X})
+    with pytest.raises(DataError, match=r"none for 'worst' \(None if it is missing\)"):
+        unnamed.predict({"means": VIEWS[0], "errors": VIEWS[1]})
+    assert unnamed.run({**by_name, "worst": None}).missing[:, 2].all()
+    with pytest.raises(DataError, match="different numbers of items"):
+        Views([X, X[:-1], X])
+
+
+def test_indexes_of_data_frames_must_agree():
+    names = [f"patient {i}" for i in range(len(X))]
+    frames = [pandas.DataFrame(view, index=names) for view in VIEWS]
+    team = Team(members(), RING).fit(frames, pandas.Series(Y, index=names))
+    turned = [*frames[:2], frames[2].iloc[::-1]]
+    for call in (team.predict, lambda views: clone(team).fit(views, Y)):
+        with pytest.raises(DataError, match="view 0 and view 2 have the same items in another order: row 0 is"):
+            call(turned)
+    with pytest.raises(DataError, match="view 0 and y have the same items in another order"):
+        clone(team).fit(frames, pandas.Series(Y, index=names).iloc[::-1])
+    numbered = [frame.set_index((np.arange(len(X)) + 7) ** 2) for frame in frames]
+    with pytest.raises(DataError, match="row 0 is 49 in one and 81 in the other"):
+        team.predict([numbered[0][:2], numbered[1][2:4], None])
+    with pytest.raises(DataError, match="view 0 and view 1 have other items: row 3"):
+        team.predict([frames[0], frames[1].rename(index={"patient 3": "Anna"}), frames[2]])
+    counted = frames[1].reset_index(drop=True)  # says nothing of patients
+    assert (team.predict([frames[0], counted, VIEWS[2]]) == team.predict(frames)).all()
+    assert (clone(team).fit(frames, pandas.Series(Y)).predict(frames) == team.predict(frames)).all()
+
+
+def test_names_of_columns_reach_the_models():
+    frame = pandas.DataFrame(X, columns=load_breast_cancer().feature_names)
+    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), LogisticRegression(max_iter=1000))
+    team = Team([(name, scaled) for name in "abc"], RING, columns=COLUMNS)
+    team.fit(frame, Y)
+    assert team.feature_names_in_.tolist() == frame.columns.tolist()
+    assert team.models_[1].estimator_[1].feature_names_in_.tolist() == frame.columns[COLUMNS[1]].tolist()
+    whole = make_pipeline(StandardScaler(), clone(team)).set_output(transform="pandas").fit(frame, Y)
+    assert whole[1].feature_names_in_.tolist() == frame.columns.tolist()
+    with pytest.raises(DataError, match="feature names should match"):
+        team.predict(frame.rename(columns={"mean radius": "radius"}))
+
+
+def test_metadata_is_routed():
+    weights = np.where(np.arange(len(Y)) % 3, 1.0, 3.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        team = Team([(name, GaussianNB()) for name in "abc"], RING, columns=COLUMNS, rounds=2)
+        asked = clone(team).set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        given = {"params": {"sample_weight": weights}, "cv": 2, "return_estimator": True}
+        with_weights = cross_validate(asked, X, Y, **given)["estimator"][0]
+        plain = cross_validate(team, X, Y, cv=2, return_estimator=True)["estimator"][0]
+    assert not np.allclose(with_weights.scores(X), plain.scores(X))
+
+
 OTHERWISE = {
     "check_dtype_object": "an agent's own model says what it cannot read, in its own words",
     "check_estimators_pickle": "NaN may mean a missing view, but logistic regression does not learn from it",
+    "check_sample_weight_equivalence_on_dense_data": "repeated items fall into other parts when some are held out, and "
+    "there all count alike; without held-out items weights and repetitions agree, see below",
     "check_array_api_input": "needs a setting of SciPy",
-    "check_parameters_default_constructible": "a rule is an object, not a string",
 }
 
 
@@ -178,6 +260,24 @@ def test_scikit_learns_own_checks():
             not_passed.add(name)
     assert not_passed == set(OTHERWISE)
     assert len(passed) > 40
+
+
+def test_items_count_as_much_as_their_weights():
+    """Twice an item is an item of weight two, for models that do not look at the order."""
+    members = [(name, GaussianNB(var_smoothing=1e-15)) for name in "abc"]
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    settings = {"columns": COLUMNS, "center": False, "calibrate": False}
+    weighed = Team(members, RING, **settings).fit(X[:60], Y[:60], sample_weight=weights)
+    twice = np.r_[np.arange(60), np.arange(20)]
+    np.testing.assert_allclose(
+        weighed.scores(X), Team(members, RING, **settings).fit(X[twice], Y[twice]).scores(X), rtol=1e-3, atol=1e-3
+    )
+    plain = Team(members, RING, **settings).fit(X[:60], Y[:60])
+    assert np.abs(weighed.scores(X) - plain.scores(X)).max() > 0.01
+    with pytest.raises(ModelError, match="'k': its model cannot weigh items"):
+        Team([("a", LogisticRegression()), ("k", LinearDiscriminantAnalysis()), ("c", LogisticRegression())], RING).fit(
+            [X[:60]] * 3, Y[:60], sample_weight=weights
+        )
 
 
 def test_same_random_state_same_team_whatever_the_workers():

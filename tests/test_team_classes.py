@@ -62,7 +62,7 @@ def test_what_enters_is_the_pipeline_of_the_scores(team):
 def test_round_0_is_what_agents_do_alone(team):
     own = [clone(model).fit(view[::2], Y[::2]) for (_, model), view in zip(members(), VIEWS, strict=True)]
     expected = [(model.predict(view[1::2]) != Y[1::2]).mean() for model, view in zip(own, VIEWS, strict=True)]
-    np.testing.assert_allclose(team.run(X[1::2]).errors(Y[1::2])[0], expected, atol=1 / 89 + 1e-9)
+    np.testing.assert_allclose(team.run(X[1::2]).errors(NAMES[Y[1::2]])[0], expected, atol=1 / 89 + 1e-9)
 
 
 def test_scikit_learn_habits(team):
@@ -161,17 +161,18 @@ def test_agents_that_know_some_classes_decide_about_all(settings):
 
 def test_who_knows_something_else_is_refused():
     _, fitted = partial_team()
-    with pytest.raises(
-        ModelError, match=r"agent 'agent-1' knows the classes .* give classes= with all of them|Fit them"
-    ):
+    with pytest.raises(ModelError, match=r"agent 'agent-1' knows the classes .* Fit them alike, or give classes= with"):
         Team.from_fitted(fitted, RING)
+    whole = [(name, LogisticRegression(max_iter=3000).fit(VIEWS[2], NAMES[Y])) for name in "bc"]
+    with pytest.raises(ModelError, match=r"agent 'b' knows the classes .*'barolo'\]: give classes= with all of them"):
+        Team.from_fitted([fitted[0], *whole], RING)
     with pytest.raises(ModelError, match=r"agent 'agent-0': its classes are \['barbera', 'barolo'\], but the team's"):
         Team.from_fitted(fitted, RING, classes=("barbera", "grignolino", "merlot"))
-    wide = [(name, lambda view: np.zeros((len(view), 4))) for name in "abc"]
+    wide = [(name, lambda view: np.full((len(view), 4), 2.0)) for name in "abc"]
     with pytest.raises(ModelError, match="agent 'a': it gives 4 numbers per item, for 4 classes; it should be 3"):
         Team.from_fitted(wide, RING, classes=NAMES).predict(VIEWS)
     named = [
-        (name, agents.CallableModel(lambda view: np.eye(3)[[2] * len(view)], classes=NAMES[::-1])) for name in "abc"
+        (name, agents.CallableModel(lambda view: 2 * np.eye(3)[[2] * len(view)], classes=NAMES[::-1])) for name in "abc"
     ]
     assert Team.from_fitted(named, RING, classes=NAMES).predict(VIEWS)[0] == "barbera"
 
@@ -260,3 +261,33 @@ def test_mistakes(team):
         clone(team).set_params(center="median").fit(X, Y)
     with pytest.raises(ModelError, match="calibrate must be True, False, 'auto' or 'vector'; got 'platt'"):
         clone(team).set_params(calibrate="platt").fit(X, Y)
+
+
+def test_a_run_goes_by_names(team):
+    run = team.run(X[:4])
+    np.testing.assert_array_equal(run.labels()[:, 0], team.predict(X[:4], agent=team.agents[0][0]))
+    frame = run.to_frame()
+    assert set(frame["agent"]) == {name for name, _ in team.agents}
+    assert set(frame["class"]) == set(team.classes_)
+    assert set(frame["decision"]) <= set(team.classes_)
+    with pytest.raises(LabelError, match="is none of"):
+        run.errors(Y[:4])
+    np.testing.assert_array_equal(run.errors(NAMES[Y[:4]], team.classes_[::-1]), run.errors(NAMES[Y[:4]]))
+    with pytest.raises(LabelError, match="classes are"):
+        run.errors(NAMES[Y[:4]], ("a", "b", "c"))
+
+
+def test_the_order_of_two_classes_cannot_swap_errors():
+    two = Y < 2
+    names = NAMES[Y[two]]
+    team = Team(
+        [(name, LogisticRegression(max_iter=500)) for name in "ab"],
+        policy.metropolis(topology.complete(2)),
+        columns=[[0, 1], [6, 7]],
+    )
+    run = team.fit(X[two], names).run(X[two])
+    right = run.errors(names)
+    assert right[-1].mean() < 0.3
+    np.testing.assert_array_equal(run.errors(names, team.classes_), right)
+    np.testing.assert_array_equal(run.errors(names, team.classes_[::-1]), right)
+    np.testing.assert_array_equal(run.labels(), np.stack([team.predict(X[two], agent=name) for name in "ab"], axis=1))

@@ -192,7 +192,8 @@ def test_held_out_errors_are_those_of_new_items(folds):
 def test_few_items_of_a_class_leave_scores_as_they_are():
     y = np.zeros(40, int)
     y[0] = 1
-    team = team_of([GaussianNB()] * 2, COLUMNS[:2]).fit(X[:40], y)
+    with pytest.warns(UserWarning, match="a class has a single item"):
+        team = team_of([GaussianNB()] * 2, COLUMNS[:2]).fit(X[:40], y)
     assert team.held_out_ is None
     np.testing.assert_array_equal(team.statistics(X), team.scores(X))
 
@@ -238,3 +239,17 @@ def test_six_views_of_numerals():
         team.fit([view[train] for view in views], y[train])
         right.append(team.score([view[test] for view in views], y[test]))
     assert np.mean(right) >= 0.98
+
+
+def test_the_validation_part_is_the_same_in_every_fit():
+    X = np.random.default_rng(0).normal(size=(60, 2)) + np.array([0, 1] * 30)[:, None]
+    y = np.array([0, 1] * 30)
+    team = Team(
+        [(name, GaussianNB()) for name in "ab"],
+        policy.metropolis(topology.complete(2)),
+        columns=[[0], [1]],
+        center="mean",
+        calibrate=True,
+    )
+    first, second = (team.fit(X, y).temperature_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)

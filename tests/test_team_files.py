@@ -402,13 +402,13 @@ def test_the_manifest_is_strict_json_and_always_the_same(made, tmp_path):
     content = json.loads((folder / "manifest.json").read_text(), parse_constant=refuse)
     assert list(content) == sorted(content)
     assert set(content["versions"]) == {"collegium", "numpy", "python", "safetensors", "torch"}
-    assert set(content["files"]) | {"manifest.json"} == {path.name for path in folder.iterdir()}
+    assert set(content["files"]) | {"manifest.json", "local.sig"} == {path.name for path in folder.iterdir()}
 
 
 def test_loading_leaves_random_numbers_alone(made):
+    saved = [made(builder)[2:] for builder in (families, own_modules)]
     before = torch.random.get_rng_state()
-    for builder in (families, own_modules):
-        _, _, trust, folder = made(builder)
+    for trust, folder in saved:
         Team.load(folder, **trust)
     assert torch.equal(torch.random.get_rng_state(), before)
 
@@ -645,7 +645,7 @@ def test_a_manifest_is_written_last(quick, tmp_path, monkeypatch):
 
 def test_the_list_of_files_is_complete(made):
     _, _, _, folder = made(mixed)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(MIXED_FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*MIXED_FILES, "local.sig"])
 
 
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 1.0])
@@ -688,8 +688,8 @@ def test_folders_that_are_no_teams(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (b'"rounds": 20', b'"rounds": 21'),
-        (b'"rounds": 20', b'"rounds":  20'),
+        (b'"rounds": null', b'"rounds": 21'),
+        (b'"rounds": null', b'"rounds":  null'),
         (b'"center": "auto"', b'"center": "none"'),
     ],
 )
@@ -959,7 +959,38 @@ def test_a_forged_estimator_is_not_made(copied, tmp_path):
 # What the user has to bring
 
 
-def test_types_that_must_be_trusted(made):
+@pytest.fixture
+def elsewhere(monkeypatch, tmp_path):
+    """Another user, or another machine: one with another key."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+
+
+def test_ones_own_folders_need_no_list(made, tmp_path, monkeypatch):
+    team, views, _, folder = made(tables)
+    assert np.array_equal(Team.load(folder).scores(views), team.scores(views))
+    shutil.copytree(folder, tmp_path / "copy")
+    assert np.array_equal(Team.load(tmp_path / "copy").scores(views), team.scores(views))
+    (tmp_path / "copy" / "local.sig").write_text("0" * 64 + "\n")
+    with pytest.raises(InputFileError, match="types that may do harm"):
+        Team.load(tmp_path / "copy")
+    (tmp_path / "copy" / "local.sig").unlink()
+    with pytest.raises(InputFileError, match="types that may do harm"):
+        Team.load(tmp_path / "copy")
+
+
+def test_a_key_that_others_can_read_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    team = Team([("forest", RandomForestClassifier(2, random_state=0))], ring(1)).fit([TABLE], SIGNS)
+    team.save(tmp_path / "t")
+    Team.load(tmp_path / "t")
+    key = tmp_path / "collegium" / "local.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    with pytest.raises(InputFileError, match="types that may do harm"):
+        Team.load(tmp_path / "t")
+
+
+def test_types_that_must_be_trusted(made, elsewhere):
     team, views, _, folder = made(tables)
     with pytest.raises(InputFileError, match=rf"agent 'forest': .*02-forest\.skops holds types .*: {TREE}\.") as caught:
         Team.load(folder)
@@ -971,9 +1002,10 @@ def test_types_that_must_be_trusted(made):
     assert np.array_equal(Team.load(folder, trusted={Tree}).scores(views), team.scores(views))
 
 
-def test_an_estimator_of_the_users_own(tmp_path):
+def test_an_estimator_of_the_users_own(tmp_path, monkeypatch):
     team = Team([("own", Tossed())], ring(1)).fit([TABLE], SIGNS)
     team.save(tmp_path / "t")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
     with pytest.raises(InputFileError, match=rf"holds types .*: {Tossed.__module__}\.Tossed\."):
         Team.load(tmp_path / "t")
     assert np.array_equal(Team.load(tmp_path / "t", trusted=[Tossed]).scores([TABLE]), team.scores([TABLE]))

@@ -13,7 +13,7 @@ import numpy as np
 from collegium.errors import LiveError
 from collegium.live import results
 from collegium.live.answers import ItemResult, NeighbourStatus, Status
-from collegium.live.engine import Effects, Engine
+from collegium.live.engine import Effects, Engine, Limits
 from collegium.live.naming import identities
 from collegium.live.table import DECIDED
 from collegium.live.waiters import Ticket
@@ -23,6 +23,8 @@ from live_networks import places, weights_of
 
 Way = Callable[[int, int, bytes], float | None]
 """Seconds a frame takes from one agent to another; None if it is lost."""
+
+_SMALL = Limits(memory=1 << 20)  # a table as large as a process has, for every agent of every test, is too much
 
 
 class VirtualNetwork:
@@ -36,9 +38,10 @@ class VirtualNetwork:
         policy: Policy,
         way: Way = lambda sender, receiver, data: 0.001,
         own: dict[int, dict[str, Any]] | None = None,
+        engine: type[Engine] = Engine,
         **settings: Any,
     ) -> None:
-        self.way, self.now, self.K = way, 1000.0, policy.size
+        self.way, self.now, self.K, self._make = way, 1000.0, policy.size, engine
         self.names = [f"agent-{k}" for k in range(self.K)]
         self._places, self._weights = places(policy), [weights_of(policy, k) for k in range(self.K)]
         self._settings = [{**settings, **(own or {}).get(k, {})} for k in range(self.K)]
@@ -58,8 +61,8 @@ class VirtualNetwork:
             self._meet(k)
 
     def _engine(self, k: int, first_handle: int) -> Engine:
-        settings = {"first_handle": first_handle, "now": self.now, **self._settings[k]}
-        return Engine(self._places[k], self._weights[k], self.names, **settings)
+        settings = {"first_handle": first_handle, "now": self.now, "limits": _SMALL, **self._settings[k]}
+        return self._make(self._places[k], self._weights[k], self.names, **settings)
 
     def _meet(self, k: int) -> None:
         for peer in self._places[k].neighbours:

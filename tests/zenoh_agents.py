@@ -203,6 +203,9 @@ def _main():
     if diagnosis is not None:
         diagnosis.start(read_log=bool(told.get("read_log")))
     transport.open(receive, presence)
+    if told.get("declares_nothing"):
+        transport._token.undeclare()
+        transport._session.info.declare_link_events_listener(lambda event: happened("link", str(event.kind)))
     happened("open")
     for line in sys.stdin:
         command, *rest = json.loads(line)
@@ -215,6 +218,11 @@ def _main():
         elif command == "listen":
             transport._session.declare_subscriber(
                 rest[0], lambda sample: happened("overheard", str(sample.key_expr), sample.payload.to_string())
+            )
+            happened("listening", rest[0])
+        elif command == "declare":
+            transport._token = transport._session.liveliness().declare_token(
+                f"collegium/{place.network}/{place.name}/alive"
             )
         elif command == "bytes":
             happened("bytes", transport.sent_bytes, transport.received_bytes)

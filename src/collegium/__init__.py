@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         schedule,
         theory,
         topology,
+        trust,
+        tuning,
     )
+    from collegium._util.views import Views
     from collegium.checks import (
         check_codec,
         check_combine,
@@ -49,6 +52,7 @@ _HOMES = {
     "Run": "network",
     "Sweep": "network",
     "Team": "team",
+    "Views": "_util.views",
     "check_codec": "checks",
     "check_combine": "checks",
     "check_links": "checks",
@@ -78,6 +82,8 @@ _MODULES = (
     "schedule",
     "theory",
     "topology",
+    "trust",
+    "tuning",
 )
 
 __all__ = [
@@ -87,6 +93,7 @@ __all__ = [
     "Run",
     "Sweep",
     "Team",
+    "Views",
     "agents",
     "check_codec",
     "check_combine",
@@ -112,6 +119,8 @@ __all__ = [
     "sweep",
     "theory",
     "topology",
+    "trust",
+    "tuning",
 ]
 
 

@@ -44,14 +44,14 @@ def scale(scores: ArrayLike) -> float:
     return float(np.median(values.std(axis=0, ddof=1)))
 
 
-def noise(scores: ArrayLike, agents: Agents, eta: float, rng: Seed = 0) -> Doubles:
+def noise(scores: ArrayLike, agents: Agents, eta: float, rng: Seed = 0, unit: float | None = None) -> Doubles:
     r"""Benign noise: $x_{i,k} + \eta \hat s\, \zeta_{i,k}$ with independent Gaussian $\zeta$ at the given agents.
 
-    The noise of an agent does not depend on which others are corrupted too.
+    The noise of an agent does not depend on which others are corrupted too. unit: instead of $\hat s$.
     """
     corrupted, chosen = _chosen(scores, agents)
     zeta = _centred(_generator(rng).standard_normal(corrupted.shape))
-    corrupted[:, chosen] += _size(eta, "eta") * scale(scores) * zeta[:, chosen]
+    corrupted[:, chosen] += _size(eta, "eta") * _unit(scores, unit) * zeta[:, chosen]
     return corrupted
 
 
@@ -67,12 +67,12 @@ def stuck(scores: ArrayLike, agents: Agents) -> Doubles:
     return corrupted
 
 
-def bias(scores: ArrayLike, agents: Agents, eta: float) -> Doubles:
-    r"""Constant bias: $x_{i,k} + \eta \hat s$ at the given agents; eta may be negative."""
+def bias(scores: ArrayLike, agents: Agents, eta: float, unit: float | None = None) -> Doubles:
+    r"""Constant bias: $x_{i,k} + \eta \hat s$ at the given agents; eta may be negative. unit: instead of $\hat s$."""
     corrupted, chosen = _chosen(scores, agents)
     if corrupted.ndim == 3:
         raise ScoreError("a bias favours one of two classes; added to all entries of several it changes no decision")
-    corrupted[:, chosen] += real_number(eta, "eta", ScoreError) * scale(scores)
+    corrupted[:, chosen] += real_number(eta, "eta", ScoreError) * _unit(scores, unit)
     return corrupted
 
 
@@ -132,6 +132,10 @@ def _chosen(scores: ArrayLike, agents: Agents) -> tuple[Doubles, NDArray[np.int6
     if len(np.unique(chosen)) < len(chosen):
         raise ScoreError(f"an agent can be corrupted only once, got {chosen.tolist()}")
     return values, chosen
+
+
+def _unit(scores: ArrayLike, unit: float | None) -> float:
+    return scale(scores) if unit is None else _size(unit, "the unit")
 
 
 def _size(value: float, name: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,23 +17,30 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import validate_data
 
 from collegium._util.arguments import real_number
+from collegium._util.margins import centred
 from collegium._util.randomness import Seed
-from collegium._util.views import Views, gather, rows, table
+from collegium._util.views import AnyViews, check_indexes, gather, in_order, rows, table
 from collegium.agents._seeding import seed_sequence
 from collegium.agents.adapt import named_models
-from collegium.agents.base import Doubles, Model
+from collegium.agents.base import Doubles, Model, check_weights
 from collegium.agents.calibration import pool_probabilities, temperature
 from collegium.agents.classes import agreed_classes, inside, known_classes, labels_inside, places_of
 from collegium.agents.cross_fitting import fit_agents
 from collegium.agents.held_out import HeldOutErrors, compare, prior_of
 from collegium.agents.independent import checked_scores
+from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.preparation import Preparation
-from collegium.errors import AssumptionError, CollegiumError, DataError, LabelError, ModelError, PolicyError, ScoreError
+from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError, ScoreError
+from collegium.links import Links, Perfect
 from collegium.network import Items, Run, collaborate
-from collegium.policy import Policy
 from collegium.protocol import DeGroot, Quantised, Rule
-from collegium.protocol.averaging import is_degroot
+from collegium.schedule.base import Schedule, own_rule
 from collegium.theory.certificate import Certificate, certify
+from collegium.theory.conformal import Conformal, abstention, conformal
+from collegium.theory.mixing import is_linear
+from collegium.tuning.conversation import Conversation, averaging
+from collegium.tuning.gains import Tuning, learner_of
+from collegium.tuning.gains import tune as tune_gains
 
 Agents = Sequence[tuple[str, Any]]
 
@@ -41,8 +49,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     """Classifiers that each see their own view, are fitted alone, and decide together over a network.
 
     `agents` are (name, model) pairs, one per agent of `policy`: scikit-learn classifiers, `collegium.agents` models,
-    torch modules, .onnx files or functions. Views are a list of K arrays aligned by item; or one table, of which each
-    agent sees the columns that `columns`, one selector per agent, picks.
+    torch modules, .onnx files or functions. Views are a list of K arrays aligned by item, or a dictionary of them by
+    agents' names (`collegium.Views` of either for scikit-learn's cross-validation); or one table, of which each agent
+    sees the columns that `columns`, one selector per agent, picks.
+
+    `policy` says who hears whom: a `Policy`, or any other schedule, such as `schedule.exact(9)`. `rounds` and `rule`
+    are the schedule's own where it has them, or 20 of `DeGroot`.
 
     Any number of classes. What an agent brings to the network is the log-odds (of more than two classes, the
     log-probabilities less their mean) that it decides by alone. By itself, `center="auto"`, a team brings all agents to
@@ -57,6 +69,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     `largest_scores_` has the largest |number| that each agent brought to the network in training, shape (K,): live
     agents know from it what their neighbours may say.
+
+    `conformalize` learns from further held-out items what `predict_set` and `predict_or_abstain` need.
 
     `held_out_` has the errors of the team and of its members alone on held-out items, where there are any; a team that
     is worse than its best member there says so in a warning.
@@ -74,9 +88,9 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     def __init__(
         self,
         agents: Agents,
-        policy: Policy,
-        rounds: int = 20,
-        rule: Rule = DeGroot(),
+        policy: Schedule,
+        rounds: int | None = None,
+        rule: Rule | None = None,
         center: bool | str = "auto",
         calibrate: bool | str = "auto",
         bounded: bool = False,
@@ -99,12 +113,16 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     # Learning
 
-    def fit(self, X: Views, y: ArrayLike) -> Self:
-        """Fit every agent's model on its own view, independently; then what is learned from held-out items."""
+    def fit(self, X: AnyViews, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit every agent's model on its own view, independently; then what is learned from held-out items.
+
+        sample_weight: how much each item counts in fitting the models, shape (n,); on held-out items all count alike.
+        """
         if y is None:
             raise LabelError("a Team requires y to be passed, but the target y is None")
         models, preparation = self._models(), self._preparation()
         views = self._complete(X, reset=True)
+        check_indexes(views[:1], y)
         labels, classes = labels_inside(y, len(views[0]))
         real_number(self.validation, "validation", DataError, above=0, at_most=0.9)
         fitted = fit_agents(
@@ -118,6 +136,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             validation=self.validation,
             wants_training=preparation.center == "mean",
             workers=self.workers,
+            is_seeded=self.random_state is not None,
+            weights=None if sample_weight is None else check_weights(sample_weight, len(labels)),
         )
         self.classes_ = classes
         self.prior_ = prior_of(labels, len(classes))
@@ -128,10 +148,10 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     def from_fitted(
         cls,
         agents: Agents,
-        policy: Policy,
+        policy: Schedule,
         *,
-        train_views: Views | None = None,
-        validation_views: Views | None = None,
+        train_views: AnyViews | None = None,
+        validation_views: AnyViews | None = None,
         validation_y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         **settings: Any,
@@ -167,26 +187,31 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     def _settle(self, models: list[Model], train: Doubles, held_out: Doubles, y: NDArray[Any]) -> None:
         """What is learned from scores: the pipeline, then what the whole team makes of held-out items."""
-        preparation = self._preparation()
         self.models_ = models
-        self.pipeline_ = preparation.pipeline(train, held_out, y)
+        self.pipeline_ = self._preparation().pipeline(train, held_out, y)
         self.prepared_ = self.center, self.calibrate, self.bounded
         seen = np.abs(self.pipeline_(np.concatenate([train, held_out])))
         if len(seen):
             self.largest_scores_ = np.moveaxis(seen, 1, 0).reshape(len(models), -1).max(axis=1)
         self.pool_temperature_ = 1.0
         self.held_out_: HeldOutErrors | None = None
+        self.conformal_: dict[str, Conformal] = {}
+        self.held_out_scores_, self.held_out_labels_ = held_out, y
         if not len(held_out):
             return
-        statistics = self.pipeline_(held_out)
-        with suppress(ScoreError):  # of a rule that takes no scores as large as these: then their plain mean
-            statistics = collaborate(statistics, self.policy, self.rounds, self.rule, record="final").statistics[-1]
-        pooled = statistics.mean(axis=1)
-        if preparation.calibrate and not self.bounded:
-            self.pool_temperature_ = temperature(pooled, y)
-        self.held_out_, worse = compare(pooled, held_out, y)
+        self.held_out_, worse = compare(self._fit_pool(held_out, y), held_out, y)
         if worse:
             self._warn(self.held_out_)
+
+    def _fit_pool(self, raw: Doubles, y: NDArray[Any]) -> Doubles:
+        """What the whole team makes of held-out items, their mean statistic; its temperature is kept."""
+        statistics = self.pipeline_(raw)
+        with suppress(ScoreError):  # of a rule that takes no scores as large as these: then their plain mean
+            statistics = collaborate(statistics, self.policy, self.rounds, self.rule, record="final").statistics[-1]
+        pooled = np.asarray(statistics.mean(axis=1))
+        if self._preparation().calibrate and not self.bounded:
+            self.pool_temperature_ = temperature(pooled, y)
+        return pooled
 
     def _warn(self, errors: HeldOutErrors) -> None:
         warnings.warn(
@@ -208,46 +233,171 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
 
     @property
     def gains_(self) -> Doubles:
-        """What they are multiplied by at last, shape (K,); ones unless tuned."""
+        """What they are multiplied by at last, shape (K,), or (K, C) with a gain per class; ones unless tuned."""
         return self.pipeline_.gain
+
+    def tune(
+        self,
+        X: AnyViews | None = None,
+        y: ArrayLike | None = None,
+        level: str = "gains",
+        *,
+        schedule: Schedule | None = None,
+        rounds: int | None = None,
+        rule: Rule | None = None,
+        items: ArrayLike | None = None,
+        loss: str = "logistic",
+        per_class: bool = False,
+        conversations: int | None = None,
+        links: Links = Perfect(),
+    ) -> Self:
+        """Let the agents learn how much each should count, from averages of labelled items alone; see `tuning.tune`.
+
+        X, y: items nobody was fitted on, and their labels; without them, the items that `fit` held out.
+        items: which rows of X the labels are of; all, in order.
+        level: "gains"; or "models": PyTorch models go on learning, jointly and without a server, from the derivative of
+            the network's sum (see `fusion.TunedModels`). A fifth of the items says when to stop, and another one
+            whether the team errs less than before and than each agent alone. It needs X and y.
+        schedule, rounds, rule, links: the averaging, the limit of the team's own unless told; its average must be the
+            one the team decides by. It begins at `gains_` as they are; `tuning_` says what held-out items said and what
+            it cost. If they were not better, nothing changes.
+        """
+        if level == "models":
+            if X is None or y is None:
+                raise LabelError("models are trained jointly on labelled items: give tune X and y")
+            over = averaging(self.policy if schedule is None else schedule, rounds, rule, links)
+            return self._tune_models(X, y, items, Conversation(over, rounds, rule, links))
+        if level != "gains":
+            raise ModelError(f'level must be "gains" or "models"; got {level!r}')
+        raw, labels = self._labelled(X, y, items)
+        plain = replace(self.pipeline_, gain=np.ones(len(self.agents)))
+        over = self.policy if schedule is None else schedule
+        if rule is None and schedule is None and type(self.rule) is not DeGroot:  # DeGroot's limit is known without it
+            rule = self.rule
+        self.tuning_: Tuning = tune_gains(
+            plain(raw), labels, over, self.rounds if rounds is None and rule is not None else rounds, rule,
+            loss=loss, per_class=per_class, conversations=conversations, start=self.gains_, links=links,
+        )  # fmt: skip
+        before, self.pipeline_ = self.pipeline_, self.tuning_.apply(self.pipeline_)
+        if self.tuning_.kept != "as it was" and hasattr(self, "largest_scores_"):
+            K = len(self.agents)
+            grown = np.abs(self.gains_).reshape(K, -1).max(axis=1)
+            base = np.abs(before.gain).reshape(K, -1).max(axis=1)
+            plainly = np.divide(self.largest_scores_, base, out=np.zeros(K), where=base > 0)
+            seen = np.abs(plain(raw)).reshape(len(raw), K, -1).max(axis=(0, 2))
+            shift = np.abs(self.tuning_.shifts).reshape(K, -1).max(axis=1)
+            self.largest_scores_ = (np.maximum(plainly, seen) + shift) * grown
+        if self.tuning_.kept != "as it was":
+            self._fit_pool(raw, labels)
+        return self
+
+    def _labelled(
+        self, X: AnyViews | None, y: ArrayLike | None, items: ArrayLike | None
+    ) -> tuple[Doubles, NDArray[Any]]:
+        """Scores and labels to tune by: of these items, or of those that `fit` held out."""
+        self._fitted()
+        if (X is None) != (y is None):
+            raise LabelError("tune needs both X and y, or neither: then it takes the items that fit held out")
+        if X is None:
+            if not len(getattr(self, "held_out_scores_", ())):
+                raise DataError("this team has no held-out items to tune by: give tune labelled items, X and y")
+            return self.held_out_scores_, self.held_out_labels_
+        views, missing = self._gather(X)
+        raw = self._score(self.models_, views, missing)
+        raw = raw if items is None else raw[_labelled_rows(items, len(raw))]
+        return raw, inside(y, len(raw), self.classes_)  # type: ignore[arg-type]
+
+    def _tune_models(self, X: AnyViews, y: ArrayLike, items: ArrayLike | None, talk: Conversation) -> Self:
+        """Train the models on jointly; kept if items that took no part in it say that the team errs less."""
+        from collegium.agents.optimisation import check_training, threads
+        from collegium.agents.torch_model import ONE_AT_A_TIME, TorchModel, load_torch
+        from collegium.tuning.models import train_jointly
+
+        fitted, K, C = self._fitted(), len(self.agents), len(self.classes_)
+        for (name, _), model in zip(self.agents, fitted, strict=True):
+            if not isinstance(model, TorchModel):
+                raise ModelError(f"joint training needs PyTorch models, for their derivatives; agent {name!r} has none")
+            if C > 2 and len(known_classes(model) or ()) < C:
+                raise ModelError(f"joint training needs agents that know all {C} classes; {name!r} does not")
+        if self.bounded:
+            raise ModelError("models are trained jointly on plain scores: set bounded=False")
+        views, missing = self._gather(X)
+        if missing is not None and missing.any():
+            raise DataError(f"models are trained jointly on whole items; {missing.any(axis=1).sum()} lack a view")
+        if items is not None:
+            chosen = _labelled_rows(items, len(views[0]))
+            views = [rows(view, chosen) for view in views]
+        labels = inside(y, len(views[0]), self.classes_)
+        folds = learner_of(labels, len(labels), C, K).folds
+        judged, stopping, learning = (np.flatnonzero(part) for part in (folds == 0, folds == 1, folds > 1))
+        models = [deepcopy(model) for model in fitted]
+        settings = check_training(models[0].training)
+        with ONE_AT_A_TIME, load_torch().random.fork_rng(devices=[]), threads(settings.threads):
+            learned = train_jointly(
+                models, views, labels, learning, stopping, C, talk, settings, 0, fitted=fitted, workers=self.workers
+            )
+        for model, own in zip(models, fitted, strict=True):
+            model.classes_ = own.classes_
+        weights = K * np.where(learned.weights == 0, np.finfo(np.float64).tiny, learned.weights)
+        shifts = -learned.bias / weights if C == 2 else -centred(learned.bias) / weights[:, None]
+        pipeline = ScorePipeline(np.ones(K), shifts, weights, classes=C)
+        apart, truth = [rows(view, judged) for view in views], labels[judged]
+        raw = self._score(models, apart, None)
+        entered = self.pipeline_(self._score(fitted, apart, None))
+        before, after = (
+            collaborate(x, self.policy, self.rounds, self.rule).errors(truth) for x in (entered, pipeline(raw))
+        )
+        alone, error_before, error_tuned = before[0], float(before[-1].mean()), float(after[-1].mean())
+        is_better = error_tuned < min(error_before, alone.min())
+        self.tuning_ = Tuning(
+            weights if is_better else self.gains_, shifts if is_better else np.zeros_like(shifts),
+            "tuned" if is_better else "as it was", int(np.argmin(alone)), len(labels), len(judged), error_before,
+            error_before, float(alone.min()), error_tuned, talk.conversations, talk.rows, talk.transmissions, talk.bits,
+            talk.largest_deviation, C,
+        )  # fmt: skip
+        if is_better:
+            self.models_, self.pipeline_ = models, pipeline
+            self.held_out_scores_ = raw[:0]  # those were of the models before
+            self._fit_pool(raw, truth)
+            found = np.abs(pipeline(self._score(models, views, None)))
+            self.largest_scores_ = np.moveaxis(found, 1, 0).reshape(K, -1).max(axis=1)
+        return self
 
     # Deciding
 
-    def scores(self, X: Views) -> Doubles:
+    def scores(self, X: AnyViews) -> Doubles:
         """Raw scores of every agent, NaN where its view is missing: shape (n, K), positive for `classes_[1]`; of more
         than two classes, shape (n, K, C)."""
         return self._score(self._fitted(), *self._gather(X))
 
-    def statistics(self, X: Views) -> Doubles:
+    def statistics(self, X: AnyViews) -> Doubles:
         """What enters the protocol, shaped alike: scaled, bounded and centred as set; 0 where a view is missing."""
         return self._start(X)[0]
 
     def run(
-        self, X: Views, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
+        self, X: AnyViews, *, items: Items | None = None, rng: Seed = 0, record: Literal["all", "final"] = "all"
     ) -> Run:
-        """Run the agents on these items; `run.missing` has the views that were not there."""
+        """Run the agents on these items; the run knows their names and the classes, and which views were not there."""
         statistics, missing = self._start(X)
         run = collaborate(statistics, self.policy, self.rounds, self.rule, rng=rng, items=items, record=record)
-        return replace(run, missing=missing) if missing.any() else run
+        names, classes = tuple(name for name, _ in self.agents), tuple(self.classes_.tolist())
+        return replace(run, agents=names, classes=classes, missing=missing if missing.any() else None)
 
-    def decision_function(self, X: Views, agent: str | None = None) -> Doubles:
+    def decision_function(self, X: AnyViews, agent: str | None = None) -> Doubles:
         """The final statistic, shape (n,), or (n, C) of more than two classes: the mean over the agents, or that of the
         agent named."""
         final = self.run(X, record="final").statistics[-1]
-        if agent is None:
+        if not self._named(agent):
             return np.asarray(final.mean(axis=1))
-        names = [name for name, _ in self.agents]
-        if agent not in names:
-            raise ModelError(f"there is no agent {agent!r}; the agents are {', '.join(map(repr, names))}")
-        return np.asarray(final[:, names.index(agent)])
+        return np.asarray(final[:, self._names().index(str(agent))])
 
-    def predict(self, X: Views, agent: str | None = None) -> NDArray[Any]:
+    def predict(self, X: AnyViews, agent: str | None = None) -> NDArray[Any]:
         """The joint decision, or that of one agent: the largest entry, the first of `classes_` among equals."""
         final = self.decision_function(X, agent)
         chosen: NDArray[Any] = self.classes_[(final > 0).astype(int) if final.ndim == 1 else final.argmax(axis=1)]
         return chosen
 
-    def predict_proba(self, X: Views, agent: str | None = None) -> Doubles:
+    def predict_proba(self, X: AnyViews, agent: str | None = None) -> Doubles:
         """Probabilities of `classes_`, shape (n, C), reading the final statistic as log-odds or log-probabilities.
 
         A weighted mean of log-odds is the logarithmic opinion pool of the agents' posteriors. It is divided by
@@ -257,9 +407,17 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         final = self.decision_function(X, agent)
         return pool_probabilities(final, getattr(self, "pool_temperature_", 1.0), bounded=self.bounded)
 
+    def score(self, X: AnyViews, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of joint decisions that are right."""
+        self._fitted()
+        labels = np.asarray(y).tolist()
+        if labels and not set(self.classes_.tolist()).intersection(labels):
+            raise LabelError(f"labels such as {labels[0]!r}, but the classes of this team are {self.classes_.tolist()}")
+        return float(super().score(X, y, sample_weight))
+
     def certify(
         self,
-        X: Views,
+        X: AnyViews,
         y: ArrayLike,
         *,
         confidence: float = 0.95,
@@ -270,13 +428,14 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     ) -> Certificate:
         """The guarantee that items nobody was trained on support, beside the error they show; see `theory.certify`.
 
-        For DeGroot, at full precision or quantised. The range of bounded scores is known; of others it is the largest
-        seen unless `beta` says better.
+        What held-out items say, `evidence`, is there for any rule; the paper's bounds are for DeGroot and other linear
+        rules and their schedules, at full precision or quantised. The range of bounded scores is known; of others it is
+        the largest seen unless `beta` says better.
         """
-        rule = self.rule
-        bits = rule.bits if type(rule) is Quantised and is_degroot(rule.rule) else None
-        if (bits is None and not is_degroot(rule)) or type(self.policy) is not Policy:
-            raise AssumptionError(f"there is a guarantee for DeGroot, quantised or not, but none for {rule}")
+        rule = own_rule(self.policy) if self.rule is None else self.rule
+        bits, averaging = (rule.bits, rule.rule) if type(rule) is Quantised else (None, rule)
+        if not is_linear(averaging):
+            averaging = rule
         self._fitted()
         run = self.run(self._complete(X) if self.columns is None else X)
         c = run.statistics[0]
@@ -284,21 +443,91 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             beta = float(np.abs(self.gains_).max())
         # Rounding is as coarse as the quantiser's bound, whatever the scores.
         raw = not self.center_.any()
-        coarseness = rule.bound / (1 if raw else 2) if isinstance(rule, Quantised) else 0.0
+        coarseness = rule.bound / (1 if raw else 2) if isinstance(rule, Quantised) and averaging is not rule else 0.0
         classes = tuple(self.classes_[::-1] if len(self.classes_) == 2 else self.classes_)
         return certify(
-            c, y, self.policy, self.rounds, confidence=confidence, beta=beta, tau=tau, sigma=sigma, bits=bits,
-            raw=raw, exact=exact, classes=classes, errors=run.errors(y, classes), coarseness=coarseness,
+            c, y, self.policy, run.rounds, confidence=confidence, beta=beta, tau=tau, sigma=sigma, bits=bits,
+            raw=raw, exact=exact, classes=classes, statistics=run.statistics, coarseness=coarseness,
+            rule=averaging,
         )  # fmt: skip
+
+    # Prediction sets
+
+    def conformalize(self, X: AnyViews, y: ArrayLike, *, per_class: bool = False) -> Self:
+        """Learn what `predict_set` and `predict_or_abstain` need, from labelled items that nothing was fitted by.
+
+        The agents converse about these items as they will about others, and each keeps how far every class was behind
+        for it: no agent learns more than in any other conversation. See `theory.conformal`.
+        """
+        statistics = self.run(X, record="final").statistics[-1]
+        places = inside(y, len(statistics), self.classes_)
+        classes = (1, -1) if len(self.classes_) == 2 else range(len(self.classes_))
+        by_agent = dict(zip(self._names(), np.moveaxis(statistics, 1, 0), strict=True))
+        self.conformal_ = {
+            agent: conformal(one, places, classes=classes, per_class=per_class)
+            for agent, one in ({"": statistics.mean(axis=1)} | by_agent).items()
+        }
+        self.conformal_of_ = self._conversation()
+        return self
+
+    def predict_set(self, X: AnyViews, alpha: float = 0.1, agent: str | None = None) -> NDArray[np.bool_]:
+        """Which of `classes_` may be the true one, shape (n, C): all but a share α of the sets have it.
+
+        On items exchangeable with those of `conformalize`, whatever the models, the rule and the dependence of views.
+        A set with one class is a decision; one with several says "one of these"; an empty one "unlike what I know",
+        which happens where α exceeds the error. agent: the sets of one agent, by what it knows itself.
+        """
+        found = self._conformal(agent).sets(self.decision_function(X, agent), alpha)
+        return found[:, ::-1] if len(self.classes_) == 2 else found
+
+    def predict_or_abstain(
+        self, X: AnyViews, error: float = 0.05, confidence: float = 0.95, agent: str | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The decisions, shape (n,), and which of them to rely on: of those at most a share `error` is wrong.
+
+        With this confidence, on items like those of `conformalize`; of the others, say "I do not know". See
+        `theory.abstention`.
+        """
+        known = self._conformal(agent)
+        rule = abstention(-known.behind.min(axis=-1), ~(known.scores < 0), error, confidence)
+        final = self.decision_function(X, agent)
+        lead = np.abs(final) if final.ndim == 1 else np.diff(np.sort(final, axis=1)[:, -2:], axis=1)[:, 0]
+        return self.predict(X, agent), rule.decides(lead)
+
+    def _conformal(self, agent: str | None) -> Conformal:
+        known: dict[str, Conformal] = getattr(self, "conformal_", {})
+        if not known:
+            raise ModelError("prediction sets need labelled items that nothing was fitted by: call conformalize first")
+        if self.conformal_of_ != self._conversation():
+            raise ModelError("the network, the rule or a gain is not that of conformalize: call it again")
+        return known[self._named(agent)]
+
+    def _conversation(self) -> tuple[Any, ...]:
+        """What makes the same scores lead to the same statistics."""
+        return self.policy, self.rounds, self.rule, self.gains_.tolist()
+
+    def _named(self, agent: str | None) -> str:
+        names = self._names()
+        if agent is not None and agent not in names:
+            raise ModelError(f"there is no agent {agent!r}; the agents are {', '.join(map(repr, names))}")
+        return agent or ""
+
+    def _names(self) -> list[str]:
+        return [name for name, _ in self.agents]
 
     # Keeping
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted team to a new folder, without pickle; see `Team.load`."""
+    def save(self, folder: str | Path, *, onnx: bool = False) -> None:
+        """Write the fitted team to a new folder, without pickle; see `Team.load`.
+
+        onnx: write torch modules of one's own as ONNX files, which come back, and go live, without their code.
+        """
         from collegium._team_files import save
 
         self._fitted()
-        save(self, Path(folder))
+        if getattr(self, "conformal_", {}):
+            self._conformal(None)  # which refuses those of another network
+        save(self, Path(folder), onnx)
 
     @classmethod
     def load(
@@ -307,7 +536,8 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         """Read a team back; a file that was changed since it was written is refused.
 
         `modules` gives, by agent's name, the PyTorch modules that are the user's own: a saved team holds no code.
-        `trusted` names types in scikit-learn models that skops does not vouch for.
+        `trusted` names types in scikit-learn models that skops does not vouch for; what the same user saved on the same
+        machine needs none.
         """
         from collegium._team_files import load
 
@@ -316,9 +546,10 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     # Inside
 
     def _models(self) -> list[Model]:
-        if not isinstance(self.policy, Policy):
+        if not isinstance(self.policy, Schedule):
             raise PolicyError(
-                f"policy must be a collegium Policy, such as policy.uniform(topology.ring(9)); got {self.policy!r}"
+                "policy must be a collegium Policy, such as policy.uniform(topology.ring(9)), or another Schedule; got "
+                f"{self.policy!r}"
             )
         return named_models(self.agents, self.policy.size, self._get_param_names())
 
@@ -333,15 +564,16 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             raise NotFittedError("this Team is not fitted yet: call fit, or make it with Team.from_fitted")
         return models
 
-    def _start(self, X: Views) -> tuple[Doubles, NDArray[np.bool_]]:
+    def _start(self, X: AnyViews) -> tuple[Doubles, NDArray[np.bool_]]:
         """What enters the protocol, and which views are missing: those agents start from 0."""
         models = self._fitted()
         self._unchanged()
         views, missing = self._gather(X)
         return self.pipeline_(self._score(models, views, missing)), missing
 
-    def _gather(self, X: Views, reset: bool = False) -> tuple[list[Any], NDArray[np.bool_]]:
+    def _gather(self, X: AnyViews, reset: bool = False) -> tuple[list[Any], NDArray[np.bool_]]:
         """The views and what is missing; of a table, also whether it has the columns that `fit` saw."""
+        X = in_order(X, self._names())
         if self.columns is not None:
             X = table(X)
             try:
@@ -354,7 +586,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         if self.prepared_ != (self.center, self.calibrate, self.bounded):
             raise ModelError("center, calibrate or bounded was changed since the team was fitted: fit it again")
 
-    def _complete(self, X: Views, reset: bool = False) -> list[Any]:
+    def _complete(self, X: AnyViews, reset: bool = False) -> list[Any]:
         """Views for learning, where nothing may be missing."""
         views, missing = self._gather(X, reset)
         if missing.any():
@@ -400,3 +632,13 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _labelled_rows(items: ArrayLike, n: int) -> NDArray[np.intp]:
+    rows = np.asarray(items)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) < len(rows):
+        raise DataError("items must be row numbers of the labelled items, each once")
+    unknown = rows[(rows < 0) | (rows >= n)]
+    if len(unknown):
+        raise DataError(f"there is a label for item {unknown[0]}, but the views have items 0 to {n - 1}")
+    return rows.astype(np.intp)

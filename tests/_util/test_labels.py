@@ -94,6 +94,7 @@ def test_the_labels_passed_are_left_alone():
         ([0, 1, 7], 3, (0, 1), "label 7 of item 2 is neither 0 nor 1"),
         (["cat", "cow", "dog"], 3, ("cat", "dog"), "label 'cow' of item 1 is neither 'cat' nor 'dog'"),
         (["0", "1"], 2, (0, 1), "label '0' of item 0 is neither 0 nor 1"),
+        (["0", "1"], 2, np.array([0, 1]), "label '0' of item 0 is neither 0 nor 1"),
         ([0, 1], 2, ("cat", "dog"), "label 0 of item 0 is neither 'cat' nor 'dog'"),
         ([0, 1], 3, None, r"one per item: expected 3, got an array of shape \(2,\)"),
         ([0, 1], 0, None, r"one per item: expected 0, got an array of shape \(2,\)"),

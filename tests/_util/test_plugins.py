@@ -76,7 +76,7 @@ LOADING = {
     "no file": ("missing.py:load", "", "there is no file missing.py"),
     "a folder": (".py:load", None, "cannot read .py: Is a directory"),
     "no name": ("mine.py", "", "write FILE.py:NAME, such as mine.py:load"),
-    "empty name": ("mine.py:", "", "'mine.py:' does not say what to take from the file"),
+    "empty name": ("mine.py:", "", "'mine.py:' does not name what to take from the file"),
     "not in it": ("mine.py:load", "def lode(): pass", "mine.py has no 'load' in it"),
     "syntax": ("mine.py:load", "x = 1\n\ndef load(:\n", "mine.py cannot be loaded, line 3: SyntaxError: "),
     "raises": (

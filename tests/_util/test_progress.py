@@ -168,3 +168,27 @@ def test_amounts():
     assert bar.amount == "12.3 MB"
     assert module.Bar("reading", None).amount == ""
     assert module.Bar("reading", 0).amount == ""
+
+
+def test_without_a_terminal_there_are_lines(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(module, "EVERY", 0.005)
+    with progress("quiet", 2):
+        assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+    monkeypatch.setattr(module, "in_log", True)
+    with progress("studies", 4) as outer, progress("reading", 2e6, in_bytes=True) as inner:
+        until(lambda: "studies: 0 of 4 (0 %); reading: 0.0 of 2.0 MB\n" in log.getvalue())
+        outer.advance()
+        inner.advance(1e6)
+        until(lambda: "studies: 1 of 4 (25 %), 0:00:" in log.getvalue())
+        until(lambda: "reading: 1.0 of 2.0 MB, 0:00:" in log.getvalue())
+    assert not module._logged
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name == "progress"])
+
+
+def test_the_command_line_wants_lines():
+    script = "import sys; from collegium._util import progress as p; from collegium.cli.app import main\n"
+    script += "try: main()\nexcept SystemExit: print(p.in_log)"
+    ended = subprocess.run([sys.executable, "-c", script, "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "True"

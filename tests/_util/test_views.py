@@ -141,7 +141,7 @@ LISTS = {
     "not aligned": ([TABLE, TABLE[:3]], "different numbers of items: 4, 3"),
     "a number": ([TABLE, 5], "view 1 must be an array whose first axis is the items; got 5"),
     "words": ([TABLE, "four"], "view 1 must be an array whose first axis is the items; got 'four'"),
-    "a dictionary": ([{1: 2, 3: 4, 5: 6, 7: 8}, TABLE], "view 0 must be an array whose first axis is the items"),
+    "a dictionary": ([{1: 2, 3: 4, 5: 6, 7: 8}, TABLE], "view 0: the parts of a view must be arrays"),
     "ragged": ([TABLE, [[1], [1, 2], [1], [1]]], "view 1 is ragged: all items of one agent's view"),
     "ragged with a gap": ([[None, [1], [1, 2], [1]], TABLE], "view 0 is ragged"),
     "ragged objects": ([objects(*(np.ones(n) for n in (1, 2, 1, 1))), TABLE], "view 0 is ragged"),

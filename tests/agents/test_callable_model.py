@@ -90,3 +90,20 @@ def test_clones_and_pickles():
 def test_logits_of_several_classes_lose_their_mean():
     rows = np.array([[1.0, 2.0, 6.0], [0.0, 0.0, 0.0]])
     assert CallableModel(lambda view: rows, classes=("a", "b", "c")).scores(rows).tolist() == [[-2, -1, 3], [0, 0, 0]]
+
+
+def test_probabilities_are_warned_of_or_taken_for_what_they_are():
+    p = np.linspace(0.05, 0.95, 12)
+    with pytest.warns(UserWarning, match='kind="probabilities"'):
+        CallableModel(lambda view: p).scores(p)
+    with pytest.warns(UserWarning, match="lie between 0 and 1"):
+        CallableModel(lambda view: np.column_stack([1 - p, p])).scores(p)
+    expected = np.log(p) - np.log(1 - p)
+    for answer in (p, np.column_stack([1 - p, p])):
+        found = CallableModel(lambda view, answer=answer: answer, kind="probabilities").scores(p)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    three = np.column_stack([p / 2, p / 2, 1 - p])
+    found = CallableModel(lambda view: three, kind="probabilities").scores(p)
+    np.testing.assert_allclose(found, np.log(three) - np.log(three).mean(axis=1, keepdims=True), atol=1e-12)
+    with pytest.raises(ModelError, match="kind must be one of"):
+        CallableModel(lambda view: p, kind="odds").scores(p)

@@ -342,6 +342,20 @@ def test_a_record_of_ones_own_names_its_classes(tmp_path):
     assert four.class_names == ("0", "1", "2", "3")
 
 
+def test_two_classes_of_ones_own_may_have_an_entry_each(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {part: rng.normal(size=(20, 3, 2)) for part in ("train", "val", "test")}
+    arrays |= {f"y_{part}": np.arange(20) % 2 for part in ("train", "val", "test")}
+    np.savez(tmp_path / "own.npz", **arrays, classes=np.array(["empty", "occupied"]))
+    found = Scores.load(tmp_path / "own.npz")
+    assert found.class_names == ("occupied", "empty")  # that of +1 first
+    np.testing.assert_array_equal(found.test > 0, arrays["test"].argmax(axis=2) == 1)
+    np.testing.assert_array_equal(found.y_test == 1, arrays["y_test"] == 1)
+    np.savez(tmp_path / "own.npz", **arrays | {"y_val": np.arange(20) % 3})
+    with pytest.raises(InputFileError, match=r"val must have an entry for each of two classes, .* and labels 0 and 1"):
+        Scores.load(tmp_path / "own.npz")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

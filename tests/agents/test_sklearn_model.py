@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -227,6 +228,26 @@ def test_weights_reach_the_estimator():
     assert not SklearnModel(KNeighborsClassifier()).weighs_items
 
 
+@pytest.mark.parametrize("routed", [False, True])
+def test_weights_reach_the_last_step_of_a_pipeline(routed):
+    rng = np.random.default_rng(0)
+    x, y, w = rng.normal(size=(60, 3)), rng.choice([-1, 1], 60), rng.random(60)
+    alone = LogisticRegression().fit(StandardScaler().fit_transform(x), y, sample_weight=w / w.mean())
+    expected = alone.decision_function(StandardScaler().fit_transform(x))
+    with sklearn.config_context(enable_metadata_routing=routed):
+        first, last = StandardScaler(), LogisticRegression()
+        if routed:
+            first.set_fit_request(sample_weight=False)
+            last.set_fit_request(sample_weight=True)
+        inner = make_pipeline(first, last)
+        searches = [] if routed else [GridSearchCV(inner, {"logisticregression__C": [1.0]}, cv=2)]
+        for estimator in (inner, make_pipeline(inner), *searches):
+            weighed = SklearnModel(estimator).fit(x, y, sample_weight=w)
+            np.testing.assert_allclose(weighed.scores(x), expected, atol=1e-9)
+    for estimator in (KNeighborsClassifier(), GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [3]})):
+        assert not SklearnModel(make_pipeline(StandardScaler(), estimator)).weighs_items
+
+
 # More than two classes
 
 FOUR = np.array(["east", "north", "south", "west"])
@@ -295,3 +316,20 @@ def test_decision_values_of_another_shape():
 
     with pytest.raises(ModelError, match=r"Odd gives decision values of shape \(200, 2\) for 4 classes"):
         SklearnModel(Odd().fit(CORNERS, PLACES)).scores(CORNERS)
+
+
+class From0(LogisticRegression):
+    """Wants classes 0 and 1, as XGBoost does."""
+
+    def fit(self, X, y, sample_weight=None):
+        if set(np.unique(y)) != {0, 1}:
+            raise ValueError(f"Invalid classes inferred from unique values of `y`: {np.unique(y)}")
+        return super().fit(X, y, sample_weight)
+
+
+def test_an_estimator_that_wants_classes_from_0():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    found, usual = (SklearnModel(one).fit(X, [-1, -1, 1, 1]).scores(X) for one in (From0(), LogisticRegression()))
+    np.testing.assert_allclose(found, usual)
+    with pytest.raises(ModelError, match="cannot be fitted"):
+        SklearnModel(From0()).fit(np.array([[np.nan]] * 4), [-1, -1, 1, 1])

@@ -532,3 +532,17 @@ def test_families_have_an_output_for_each_class(family):
     scores = model.fit(PICTURES, y).scores(PICTURES)
     assert scores.shape == (60, 4)
     np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_probabilities_are_warned_of_or_taken_for_what_they_are(width):
+    logits = linear(width)
+    last = torch.nn.Sigmoid() if width == 1 else torch.nn.Softmax(dim=1)
+    module, expected = torch.nn.Sequential(logits, last), TorchModel(logits).scores(VIEW)
+    with pytest.warns(UserWarning, match='kind="probabilities"'):
+        TorchModel(module).scores(VIEW)
+    np.testing.assert_allclose(TorchModel(module, kind="probabilities").scores(VIEW), expected, atol=1e-4)
+    with pytest.raises(ModelError, match="kind must be one of"):
+        TorchModel(module, kind="odds").scores(VIEW)
+    with pytest.raises(ModelError, match="trained by its logits"):
+        TorchModel(module, kind="probabilities").fit(VIEW, Y)

@@ -103,6 +103,30 @@ def test_micro_network_and_its_gradient(size, depth):
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
+def test_an_even_background_is_counted_by_the_micro_network(kind):
+    """Images with more background, with less, with none and with nothing else: as the convolution sees them."""
+    view = np.full((4, 31, 27, 2), 255, kind)
+    rng = np.random.default_rng(4)
+    for i, part in enumerate((slice(9, 20), slice(12, 15), slice(None), slice(0))):
+        view[i, part, part] = rng.integers(0, 256, view[i, part, part].shape)
+    network = MicroNetwork((31, 27, 2), channels=5)
+    network.observe(view, True)
+    shift, scale = network.shift.double(), network.scale.double()
+    network = doubled(network)
+    prepared = network.prepare(view)
+    assert prepared.shape == (4, 7 * 6, 7 * 7 * 2 + 1)
+    assert prepared[:, :, -1].sum(1).tolist() == [4 * 4 + 1, 2 * 2 + 1, 42, 1]
+    assert network.prepare(view[:2]).shape[1] == 17
+    ours = network(prepared if kind == np.uint8 else prepared.double())
+    x = ((torch.from_numpy(view.astype(float)) - shift) * scale).permute(0, 3, 1, 2)
+    maps = F.relu(F.conv2d(x, network.convolution.weight, network.convolution.bias, stride=4))
+    theirs = F.linear(maps.mean((2, 3)), network.head.weight, network.head.bias)
+    assert_same(ours, theirs)
+    for mine, its in zip(gradients(network, ours), gradients(network, theirs), strict=True):
+        assert_same(mine, its)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_micro_network_on_standardised_images(kind):
     rng = np.random.default_rng(3)
     view = (rng.integers(0, 256, (4, 13, 11, 2)) // [1, 3]).astype(kind)

@@ -66,10 +66,10 @@ def test_sound_links_pass(links):
 @pytest.mark.parametrize(
     ("links", "name", "complaint"),
     [
-        (Numbers(), "says of every message whether it gets through", "must be a mask of shape (40,)"),
-        (OneForAll(), "says of every message whether it gets through", "or None; got True"),
-        (Early(), "says how late it comes, in whole rounds", "from 0 on"),
-        (HalfRounds(), "says how late it comes, in whole rounds", "whole numbers"),
+        (Numbers(), "decides for every message whether it gets through", "must be a mask of shape (40,)"),
+        (OneForAll(), "decides for every message whether it gets through", "or None; got True"),
+        (Early(), "delays are whole rounds", "from 0 on"),
+        (HalfRounds(), "delays are whole rounds", "whole numbers"),
         (Positional(), REPEATS, "delivered of a message depends on more than link, round and item"),
         (LatePositional(), REPEATS, "lateness of a message depends on more"),
         (Moody(), REPEATS, "draw by hashing these"),

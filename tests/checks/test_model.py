@@ -385,7 +385,7 @@ def test_models_fitted_elsewhere():
     [
         ((LogisticRegression,), ModelError, "got the class LogisticRegression"),
         ((None,), ModelError, "a model must be a Model, .* got None"),
-        ((Means(), None, Y), CheckError, "labels alone say nothing: pass a view"),
+        ((Means(), None, Y), CheckError, "labels are of use only with a view: pass a view"),
         ((Means(), 3.0), CheckError, "first axis is the items"),
         ((Means(), np.array(["a", "b"])), CheckError, "no easy problem can be made of type <U1: pass the labels y too"),
         ((Means(), VIEW[:3], Y[:3]), CheckError, "at least four items are needed .* has 3"),

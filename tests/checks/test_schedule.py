@@ -80,7 +80,7 @@ def test_sound_schedules_pass(made):
         (
             Turned(lambda seat, t: seat._replace(receivers=seat.receivers[:1])),
             "who hears is who is heard",
-            "agent 3 hears agent 0, whose receivers say otherwise",
+            "agent 3 hears agent 0, whose receivers disagree",
         ),
         (Turned(alone), "everybody is heard by everybody in the end", "nothing agent 0 sends reaches agent 1"),
         (Turned(counts), "the same when asked twice", "is another when asked again"),
@@ -93,5 +93,5 @@ def test_each_fault_is_named(broken, made, name, complaint):
 
 def test_a_schedule_may_need_more_rounds(broken):
     slow = schedule.pairwise(topology.ring(30))
-    assert "if it needs more, say rounds=" in broken(schedule_checks(slow, 10)).popitem()[1]
+    assert "if it needs more, pass rounds=" in broken(schedule_checks(slow, 10)).popitem()[1]
     assert not broken(schedule_checks(slow, 400))

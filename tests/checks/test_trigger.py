@@ -68,7 +68,7 @@ def test_sound_triggers_pass(trigger):
     ("trigger", "name", "complaint"),
     [
         (Shy(), "everybody sends in round 1", "must send about every item"),
-        (Numbers(), "says of every item whether it is sent", "must be a mask of shape (7,)"),
+        (Numbers(), "decides for every item whether it is sent", "must be a mask of shape (7,)"),
         (Once(), "any order and split of items", "depends on the other items"),
         (Listed(), "its memory is arrays that keep their form", "a tuple of arrays with the items on axis 0"),
         (Reshapes(), "its memory is arrays that keep their form", "live agents keep one form"),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from collegium.cli.app import main
+from own_parts import write_parts
 
 
 class Answer(NamedTuple):
@@ -17,9 +18,9 @@ class Answer(NamedTuple):
 def cli(monkeypatch, capsys):
     """Run the command line in this process and check its exit code."""
 
-    def run(*arguments, code=0):
+    def run(*arguments, code=0, width=200):
         monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("COLUMNS", str(width))
         ended = 0
         try:
             main()
@@ -30,3 +31,11 @@ def cli(monkeypatch, capsys):
         return answer
 
     return run
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """A user's own files, in the folder that commands are called in."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.chdir(tmp_path)
+    return write_parts(tmp_path)

@@ -37,7 +37,9 @@ def test_help_fits_80_columns_one_line_each():
 
 @pytest.mark.parametrize("name", [name for commands in app.COMMANDS.values() for name in commands])
 def test_every_command_has_help(cli, name):
-    assert f"Usage: collegium {name}" in cli(name, "--help").out
+    shown = cli(name, "--help").out
+    assert f"Usage: collegium {name}" in shown
+    assert not any(ord(letter) > 0xFFFF for letter in shown), "a word between colons became a picture"
 
 
 def test_slips_are_guessed(cli):

@@ -2,14 +2,13 @@
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
 
 from collegium.agents import Scores
 from helpers import score_record
-from own_parts import install, write_parts
+from own_parts import install
 from tiny_data import real_data
 
 SCORE_METHODS = [
@@ -22,6 +21,7 @@ SCORE_METHODS = [
     "Ours",
     "Ours (no centering)",
     "Social learning",
+    "Tuned",
     "Log-odds sum",
     "Stacking",
 ]
@@ -65,13 +65,13 @@ def test_digits_from_training_to_table_picture_and_files(cli, tmp_path):
         "metropolis", "--rounds", 5, "--plot", tmp_path / "bars.png", "--out", tmp_path / "all.csv", "--save",
         tmp_path / "records",
     )  # fmt: skip
-    for name in (*SCORE_METHODS, "VFL-JT", "Central oracle"):
+    for name in (*SCORE_METHODS, "VFL-JT", "Tuned models", "Central oracle"):
         assert name in answer.out
     assert "2 repetitions, 5 rounds over grid:3x3" in answer.out
     assert (tmp_path / "bars.png").stat().st_size > 10_000
     with (tmp_path / "all.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 13
+    assert len(rows) == 2 * (len(SCORE_METHODS) + 3)
     by_repetition = [[row["error"] for row in rows if row["repetition"] == str(r)] for r in range(2)]
     assert by_repetition[0] != by_repetition[1]  # a new sample each time
     joint = next(row for row in rows if row["method"] == "VFL-JT")
@@ -119,18 +119,10 @@ def test_coordination_prints_the_papers_table(cli):
 # Your own
 
 
-@pytest.fixture
-def parts(tmp_path, monkeypatch):
-    """In the folder that commands are called in."""
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.chdir(tmp_path)
-    return write_parts(tmp_path)
-
-
 def test_your_own_data(cli, parts):
     words = ("compare", "--data", "my_data.py:load", "--reps", 2)
     rows = json.loads(cli(*words, "--json").out)
-    assert [row["method"] for row in rows] == [*SCORE_METHODS[:9], "Central oracle", *SCORE_METHODS[9:]]
+    assert [row["method"] for row in rows] == [*SCORE_METHODS[:10], "Central oracle", *SCORE_METHODS[10:]]
     answer = cli(*words)
     assert "my_data.py:load, logistic: 2 repetitions" in answer.out
     assert "VFL-JT trains PyTorch models only: left out" in answer.out
@@ -302,5 +294,5 @@ def test_real_data(cli, name, folder, n0):
     root = real_data(folder)
     words = ("--data", name, "--root", root, "--reps", 1, "--n0", n0, "--epochs", 2, "--json")
     rows = json.loads(cli("compare", *words).out)
-    assert len(rows) == 13
+    assert len(rows) == len(SCORE_METHODS) + 3
     assert all(0 < row["error"] < 0.7 for row in rows)

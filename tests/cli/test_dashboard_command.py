@@ -45,6 +45,14 @@ def test_scores_that_do_not_fit(cli, scores):
     assert "9 views an item, but there are 3 agents" in views.err
 
 
+def test_classes_the_wrong_way_round_are_hinted_at(cli, tmp_path):
+    rows = ["a,b,c,label", *["1,2,0.5,no", "-1,-2,-0.25,yes"] * 20]
+    (tmp_path / "s.csv").write_text("\n".join(rows))
+    source = ("dashboard", "--no-open", "--port", 0, "--network", "ring:4", "--scores", tmp_path / "s.csv")
+    assert "right way round" in cli(*source, code=2).err
+    assert "right way round" not in cli(*source, "--classes", "no,yes", code=2).err
+
+
 def test_views_of_other_items_are_refused(cli, tmp_path):
     """Scores of nine agents whose labels are not those of the digits; with those of the digits they get their names."""
     from collegium.dashboard import server

@@ -169,3 +169,35 @@ def test_real_data(cli):
     assert "12000 images; the official set has 60000" in shown
     assert "N_0 = 10000 (cat and dog)" in shown
     assert "something else already" in cli("data", "fetch", "cifar10", code=2).err
+
+
+def test_split_deals_the_columns_of_a_table_out(cli, tmp_path):
+    table = tmp_path / "table.csv"
+    lines = [f"{i % 2},{i},{2 * i + 1},{'ab'[i % 3 == 0]},{(7 * i) % 11}" for i in range(30)]
+    table.write_text("\n".join(["label,x,double,word,other", *lines]))
+    options = ["--agents", 2, "--to", tmp_path / "new" / "views", "--keep", "label", "--correlation", 0]
+    shown = cli("data", "split", table, *options).out
+    assert "agent-1.csv: x, double" in shown
+    assert "agent-2.csv: word, other" in shown
+    first, second = ((tmp_path / "new" / "views" / f"agent-{k}.csv").read_text().splitlines() for k in (1, 2))
+    assert first[:3] == ["label,x,double", "0,0,1", "1,1,3"]
+    assert second[:3] == ["label,word,other", "0,b,0", "1,a,7"]
+    assert len(second) == 31
+    facts = json.loads(cli("data", "split", table, *options, "--json").out)
+    assert facts["correlation"] == facts["lowest"] < facts["highest"]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sentence"),
+    [
+        ("", [], "is empty"),
+        ("a,b\n1\n", [], "row 2 has 1 fields, the first line names 2"),
+        ("a,b\n1,2\n2,3\n", ["--keep", "c"], "has no column 'c'; it has a, b"),
+        ("a,b\n1,2\n2,3\n", ["--agents", "3"], "agents must be a whole number between 1 and 2; got 3"),
+    ],
+)
+def test_split_says_what_is_wrong_with_a_table(cli, tmp_path, content, options, sentence):
+    (tmp_path / "t.csv").write_text(content)
+    answer = cli("data", "split", tmp_path / "t.csv", "--agents", 2, "--to", tmp_path / "out", *options, code=2)
+    assert sentence in answer.err.replace("\n", " ")
+    assert not (tmp_path / "out").exists()

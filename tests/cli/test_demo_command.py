@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -19,9 +20,27 @@ def test_demo_prints_the_table_and_draws(cli, tmp_path):
     ):
         assert row in shown
     assert str(20 * 24 * 64) in shown  # bits of 20 rounds
+    rows = {line.split("│")[1].strip(): line.split("│")[2:] for line in shown.splitlines() if line.count("│") == 5}
+    exact, average = rows["any two linked: exact average, 4 rounds"], rows["average of all nine, at a centre"]
+    assert exact[0] == average[0]
+    assert [int(rows[f"the same, messages of {bits} bits"][2]) for bits in (8, 4)] == [4 * 9 * 8, 4 * 9 * 4]
+    assert "the same, tuned by 40 labelled items" in rows
     for command in demo.NEXT:
         assert command in shown
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_its_scores_are_read_by_the_other_commands(cli, tmp_path):
+    scores, plot = tmp_path / "new" / "scores.csv", tmp_path / "other" / "demo.png"
+    facts = json.loads(cli("demo", "--reps", 1, "--plot", plot, "--scores", scores, "--json").out)
+    assert plot.exists()
+    assert facts["scores"] == str(scores)
+    alone = [row["error"] for row in facts["rows"] if "alone" in row["who"]]
+    assert len(alone) == 9
+    assert all(row["half"] is None for row in facts["rows"])
+    run = json.loads(cli("simulate", scores, "grid:3x3", "--json").out)
+    np.testing.assert_allclose(100 * np.array(run["errors"][0]), alone)
+    assert run["classes"] == ["8", "3"]
 
 
 def test_the_report_stands_alone_and_tells_the_same(cli, tmp_path):
@@ -45,7 +64,7 @@ def test_followed_items_are_as_they_are_said_to_be():
     from collegium import policy, topology
     from collegium.cli import demo_report
 
-    network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
+    network = policy.metropolis(topology.grid(3, 3))
     _, run, test = demo._repeat(network, np.random.default_rng(0))
     chosen = demo_report._followed(demo_report.Story([], run, test, None, 1, 0, 0.0))
     assert len({i for i, _ in chosen}) == len(chosen) >= 3
@@ -67,7 +86,7 @@ def test_talking_helps():
     """After 20 rounds the mean agent beats the best agent alone: the point of it all."""
     from collegium import policy, topology
 
-    network = policy.uniform(topology.erdos_renyi(9, links=24, seed=7))
+    network = policy.metropolis(topology.grid(3, 3))
     repetition, _, _ = demo._repeat(network, np.random.default_rng(0))
     assert repetition.rounds[20].mean() < repetition.rounds[0].min()
 

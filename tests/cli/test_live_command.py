@@ -12,12 +12,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from collegium import policy, topology
+from collegium import collaborate, policy, schedule, topology
 from collegium.errors import LiveError
 from collegium.live import launcher
+from collegium.live.answers import Quantiles
 from collegium.live.folder import NetworkSettings, create
 from live_processes import wait_for
 from statuses import items, neighbour, report
@@ -26,10 +29,14 @@ from statuses import items, neighbour, report
 @pytest.mark.live
 def test_a_network_from_init_to_down(cli, tmp_path):
     net = tmp_path / "net"
-    made = cli("live", "init", "--topology", "ring:3", "--port", 0, "--http-port", 0, "--out", net).out
-    assert made.startswith("3 agents in ")
+    init = ("live", "init", "--topology", "ring:3", "--port", 0, "--http-port", 0)
+    assert cli(*init, "--out", net).out.startswith("3 agents in ")
+    made = json.loads(cli(*init, "--json", "--out", tmp_path / "other").out)
+    assert [Path(one["file"]).name for one in made] == [f"agent-{k}.toml" for k in range(3)]
     try:
         assert "3 agents up" in cli("live", "up", net, "--wait", 60).out
+        again = json.loads(cli("live", "up", net, "--json").out)
+        assert [one["process"] for one in again] == [member.pid for member in launcher.members(net)]
         shown = cli("live", "status", net).out
         assert shown.count("ready") == 3
         network = launcher.members(net)
@@ -44,6 +51,37 @@ def test_a_network_from_init_to_down(cli, tmp_path):
     assert cli("live", "down", net).out == "none was running\n"
 
 
+@pytest.mark.live
+def test_processes_of_a_schedule_have_the_simulators_numbers(cli, tmp_path):
+    made = cli("live", "init", "--topology", "exact:5", "--port", 0, "--http-port", 0, "--out", tmp_path / "net").out
+    assert made.startswith("5 agents in ")
+    agents = launcher.up(tmp_path / "net", wait=60)
+    scores = np.random.default_rng(4).normal(size=(40, 5))
+    try:
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(lambda k: _decided(agents[k], scores[:, k]), range(5)))
+    finally:
+        launcher.down(tmp_path / "net")
+    expected = collaborate(scores, schedule.exact(5)).statistics[-1]
+    np.testing.assert_array_equal(np.array([[one.statistic for one in column] for column in answers]).T, expected)
+    assert {(one.rounds, one.evidence.views) for column in answers for one in column} == {(3, 5)}
+
+
+def test_a_schedule_of_one_agent_is_refused_in_a_sentence(cli, tmp_path):
+    said = cli("live", "init", "--topology", "exact:1", "--out", tmp_path / "net", code=2).err
+    assert "a schedule of one agent has no rounds" in said
+
+
+def test_examples_in_the_help_are_shown_as_they_are_typed(cli):
+    """Rich makes a picture of :ring:."""
+    assert "💍" not in cli("live", "init", "--help").out
+
+
+def _decided(agent, scores):
+    with agent.client() as client:
+        return client.decide(range(len(scores)), scores=scores)
+
+
 def test_a_status_names_what_is_wrong(cli, tmp_path, monkeypatch):
     create(tmp_path / "net", policy.uniform(topology.ring(2)), None, NetworkSettings(port=0, http_port=0, tls=False))
     flood = neighbour(1, "late", "too many items", over_budget=70)
@@ -54,10 +92,40 @@ def test_a_status_names_what_is_wrong(cli, tmp_path, monkeypatch):
     assert next(line for line in shown if "agent-0" in line).split() == [
         "agent-0", "ready", "1", "late", "43", "500", "12", "1", "2.5", "0.0",
     ]  # fmt: skip
+    assert max(map(len, shown[:6])) <= 80
     assert "agent-0: agent-1 late: too many items" in shown
     assert "agent-0: agent-1 was over its budget 70 times" in shown
     assert "agent-0: overloaded for 2.5 s: items waited or were refused" in shown
     assert not [line for line in shown if line.startswith("agent-1: agent-0")]
+
+
+def test_a_status_with_long_names_keeps_its_heads_and_numbers_whole(cli, tmp_path, monkeypatch):
+    slow = Quantiles(3.14159, 1060.03)
+    busy = report(0, neighbour(1, "up"), items=items(pending=12345, done=1234567), latency_ms=slow)
+    named = [
+        SimpleNamespace(file=SimpleNamespace(agent=SimpleNamespace(name=name)))
+        for name in ("the-camera-above-the-northern-gate-1", "agent-1")
+    ]
+    monkeypatch.setattr(launcher, "statuses", lambda folder: [(one, busy) for one in named])
+    monkeypatch.setattr(launcher, "revoked", lambda folder: [])
+    shown = cli("live", "status", tmp_path, width=80).out.splitlines()
+    assert max(map(len, shown[:8])) <= 80
+    assert shown[1].split() == [
+        "agent",
+        "state",
+        "neighbours",
+        "pending",
+        "decided",
+        "incomplete",
+        "p50",
+        "ms",
+        "p99",
+        "ms",
+        "kB",
+        "sent",
+    ]
+    row = next(line for line in shown if line.strip().startswith("agent-1")).split()
+    assert row == ["agent-1", "ready", "1", "up", "12345", "1234567", "0", "3.14", "1060", "0.0"]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +179,8 @@ def test_demo_finds_no_difference(cli, tmp_path, classes):
         (["init", "--topology", "ring:3", "--classes", "a"], "two different names or more"),
         (["init", "--topology", "ring:3", "--classes", "a,b,a"], "two different names or more"),
         (["init", "--topology", "ring:3", "--score-bound", "0"], "bound"),
+        (["init", "--topology", "exact"], "exact"),
+        (["init", "--topology", "ring:5", "--rule", "ceca"], "Ceca is the rule of schedule.exact"),
         (["init", "--team", "nowhere"], "nowhere"),
         (["up", "nowhere"], "no such folder; collegium live init makes one"),
         (["status", "."], "has no agent-*.toml"),

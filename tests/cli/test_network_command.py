@@ -10,7 +10,8 @@ from collegium import policy, topology
 def test_json_has_the_promised_keys(cli):
     facts = json.loads(cli("network", "erdos-renyi:12,links=24,seed=7", "--json").out)
     p = policy.uniform(topology.erdos_renyi(12, links=24, seed=7))
-    assert list(facts) == ["agents", "links", "slem", "perron", "mixing_time", "doubly_stochastic"]
+    promised = ["agents", "links", "slem", "perron", "mixing_time", "doubly_stochastic", "rounds_to_1_percent"]
+    assert list(facts) == promised
     assert facts["agents"] == 12
     assert facts["links"] == 24
     assert facts["slem"] == p.slem
@@ -161,3 +162,34 @@ def test_a_matrix_file_is_already_a_policy(cli, tmp_path):
 def test_foreign_sparse_file(cli, tmp_path):
     sparse.save_npz(tmp_path / "A.npz", sparse.csr_matrix(policy.uniform(topology.ring(5)).A))
     assert json.loads(cli("network", tmp_path / "A.npz", "--json").out)["agents"] == 5
+
+
+def test_trust(cli):
+    from collegium import trust
+
+    facts = json.loads(cli("network", "complete:7", "--trust", "--json").out)["trust"]
+    found = trust.robustness(topology.complete(7))
+    assert facts["liars"] == list(found.liars) == [3, 3]
+    assert facts["helpful_links"] == []
+    shown = cli("network", "ring:8", "--trust").out
+    assert "0–2" in shown
+    assert "(bounds)" in cli("network", "grid:5x5", "--trust").out
+
+
+def test_the_fastest_weights(cli):
+    facts = {
+        rule: json.loads(cli("network", "star:6", "--policy", rule, "--json").out) for rule in ("metropolis", "fastest")
+    }
+    assert facts["fastest"]["slem"] == pytest.approx(0.8, abs=1e-3)  # of a star: 1 - 1 / (K - 1)
+    assert facts["metropolis"]["slem"] > 0.83
+
+
+@pytest.mark.parametrize("name", ["pairwise", "eigenvalue-steps:", "alternating"])
+def test_a_schedule_without_its_network_says_so(cli, name):
+    said = cli("network", name, code=2).err
+    assert f"{name.strip(':')} is a schedule of a network, which is missing: write {name.strip(':')}:ring:12" in said
+
+
+def test_help_offers_no_schedule_that_is_refused(cli):
+    assert "schedule" not in cli("network", "--help").out
+    assert "schedule" in cli("simulate", "--help").out

@@ -98,7 +98,7 @@ def test_what_people_see(cli, long, tmp_path):
     with (tmp_path / "d.csv").open() as file:
         rows = list(csv.DictReader(file))
     decisions = collaborate(X, RING).decisions()
-    assert [row["agent 2"] for row in rows] == [CLASSES[c] for c in decisions[:, 2]]
+    assert [row[AGENTS[2]] for row in rows] == [CLASSES[c] for c in decisions[:, 2]]
     cli("simulate", long, "ring:4", "--plot", tmp_path / "i.png", "--item", "item 7")
     assert (tmp_path / "i.png").stat().st_size > 10_000
     assert "no item 'item 99'" in cli("simulate", long, "ring:4", "--plot", "i.png", "--item", "item 99", code=2).err
@@ -126,6 +126,10 @@ def test_certify_and_plan(cli, long, tmp_path):
     shown = cli("certify", long, "ring:4", "--rounds", 4, "--plot", tmp_path / "c.png").out
     assert "cat (20): " in shown
     assert " before " in shown
+    assert (
+        "no guarantee by range: the margin is 0.15 of β, for which the bound, summed over 2 rivals, stays"
+        in " ".join(shown.split())
+    )
     planned = facts(cli, "plan", "--scores", long, "--rounds", 3, "--save", tmp_path / "net.json")
     answer = planner.plan(X, Y, rounds=3)
     assert planned["recommended"]["error"] == pytest.approx(answer.recommended.error.mean)

@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 
 import numpy as np
@@ -6,7 +7,7 @@ import pandas
 import pytest
 from pyarrow import parquet, table
 
-from collegium import collaborate, links, policy, protocol, topology
+from collegium import agents, collaborate, links, policy, protocol, topology
 
 X = np.tanh(np.random.default_rng(0).normal(size=(40, 6)) + 0.3)
 Y = np.where(np.arange(40) % 2, 1, -1)
@@ -45,6 +46,25 @@ def test_named_columns(cli, files):
         cli("simulate", files / "named.csv", "ring:6", "--rounds", 3, "--classes", "cat,dog", "--json").out
     )
     assert np.allclose(np.array(turned["errors"]) + facts["errors"], 1.0)  # no statistic here is exactly 0
+    assert facts["agent_names"] == [f"camera {k}" for k in range(6)]
+    assert set(np.ravel(facts["decisions"])) == {"cat", "dog"}
+    assert (np.array(facts["decisions"]) == "dog").tolist() == (np.array(facts["statistics"]) >= 0).tolist()
+
+
+@pytest.mark.parametrize("command", ["simulate", "certify"])
+def test_classes_the_wrong_way_round_are_hinted_at(cli, tmp_path, command):
+    rows = np.column_stack([X + Y[:, None], Y > 0])
+    np.savetxt(tmp_path / "s.csv", rows, delimiter=",", header="a,b,c,d,e,f,label", comments="")
+    words = "right way round"
+    assert words not in cli(command, tmp_path / "s.csv", "ring:6", "--rounds", 2).err
+    assert words in cli(command, tmp_path / "s.csv", "ring:6", "--rounds", 2, "--classes", "0,1").err
+
+
+def test_a_table_of_probabilities_is_hinted_at(cli, tmp_path):
+    np.save(tmp_path / "p.npy", 1 / (1 + np.exp(-X)))
+    assert "log(p / (1 - p))" in cli("simulate", tmp_path / "p.npy", "ring:6").err
+    np.save(tmp_path / "x.npy", X)
+    assert "log(p / (1 - p))" not in cli("simulate", tmp_path / "x.npy", "ring:6").err
 
 
 @pytest.mark.parametrize(
@@ -86,7 +106,10 @@ def test_tables_and_files(cli, files):
     assert (files / "e.png").read_bytes().startswith(b"\x89PNG")
     with (files / "d.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [int(row["agent 3"]) for row in rows] == collaborate(X, RING).decisions()[:, 3].tolist()
+    named = ["dog" if decided > 0 else "cat" for decided in collaborate(X, RING).decisions()[:, 3]]
+    assert [row["camera 3"] for row in rows] == named
+    assert "(camera " in shown
+    assert "positive scores are for dog" in shown
     assert rows[7]["item"] == "item 7"
     assert {row["transmissions"] for row in rows} == {"240"}
 
@@ -200,7 +223,7 @@ def test_mistakes_get_a_sentence(cli, files, arguments, complaint):
     assert "Traceback" not in failed.err
 
 
-@pytest.mark.parametrize("first", ["1,2,", "1,x,3", "a,2,3"])
+@pytest.mark.parametrize("first", ["1,x,", "1,x,3", "a,2,3"])
 def test_a_slip_in_the_first_row_is_not_taken_for_a_header(cli, tmp_path, first):
     (tmp_path / "s.csv").write_text(f"{first}\n3,4,5\n")
     assert "row 0 of the data, is not a number" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err
@@ -218,6 +241,132 @@ def test_names_without_scores_are_refused(cli, tmp_path):
     assert "but no scores" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err
 
 
-def test_nan_scores_name_agent_and_item(cli, tmp_path):
-    (tmp_path / "s.csv").write_text("1,2,3\n1,nan,3\n")
-    assert "agent 1, 1 of 2 items (first: item 1)" in cli("simulate", tmp_path / "s.csv", "ring:3", code=2).err
+def statistics(cli, path, *options, network="ring:3"):
+    """What enters the network, and what was said about the file."""
+    done = cli("simulate", path, network, "--rounds", 0, "--json", *options)
+    return json.loads(done.out)["statistics"], done.err
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "nan", "NaN", "null", "n/a", "?"])
+def test_a_missing_score_is_a_missing_view(cli, tmp_path, gap):
+    (tmp_path / "s.csv").write_text(f"left,mid,right,label\n1,{gap},3,a\n-1,2,{gap},b\n{gap},{gap},{gap},b\n")
+    found, said = statistics(cli, tmp_path / "s.csv")
+    assert found == [[1, 0, 3], [-1, 2, 0], [0, 0, 0]]
+    assert "5 of 9 scores are missing (left: 1, mid: 2, right: 2): there an agent starts from 0" in said
+    assert "1 items have no score at all" in said
+
+
+def test_an_agent_that_never_saw_anything(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("a,b,c\n1,,3\n-1,,2\n")
+    assert statistics(cli, tmp_path / "s.csv")[0] == [[1, 0, 3], [-1, 0, 2]]
+
+
+PLAIN = [[0.5, -1.25, 3.0], [-2.0, 0.1, 1e-3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.tsv", "a\tb\tc\n0.5\t-1.25\t3\n-2\t0.1\t1e-3\n"),
+        ("commas.csv", "a;b;c\n0,5;-1,25;3\n-2;0,1;1,0e-3\n"),
+        ("bare.csv", "0,5;-1,25;3\n-2,0;0,1;0,001\n"),
+        ("commas.tsv", "0,5\t-1,25\t3,0\n-2,0\t0,1\t0,001\n"),
+        ("r.csv", "a,b,c\nfirst,0.5,-1.25,3\nsecond,-2,0.1,0.001\n"),
+        ("patients.csv", "patient,a,b,c\nAnna,0.5,-1.25,3\nBert,-2,0.1,0.001\n"),
+        ("names.csv", "Anna,0.5,-1.25,3\nBert,-2,0.1,0.001\n"),
+        ("wide.csv", "\ufeffa\tb\tc\n0,5\t-1,25\t3\n-2\t0,1\t0,001\n"),
+        ("long.csv", "item,agent,score\n1,a,0.5\n1,b,-1.25\n1,c,3\n2,c,0.001\n2,a,-2\n2,b,0.1\n"),
+    ],
+)
+def test_files_people_have(cli, tmp_path, name, text):
+    # Excel's "Unicode text" is UTF-16
+    (tmp_path / name).write_bytes(text.encode("utf-16-le" if text.startswith("\ufeff") else "utf-8"))
+    assert statistics(cli, tmp_path / name)[0] == PLAIN
+    with gzip.open(tmp_path / f"{name}.gz", "wt") as file:
+        file.write(text)
+    assert statistics(cli, tmp_path / f"{name}.gz")[0] == PLAIN
+
+
+def test_row_names_are_the_items(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("patient,a,b,c\nAnna,1,2,3\nBert,-1,-2,-3\n")
+    cli("simulate", tmp_path / "s.csv", "ring:3", "--out", tmp_path / "out.csv")
+    assert [line.split(",")[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]] == ["Anna", "Bert"]
+
+
+def test_a_long_table_lacks_what_an_agent_did_not_see(cli, tmp_path):
+    rows = ["1,a,x,2", "1,a,y,0", "1,b,x,1", "1,b,y,3", "2,a,x,4", "2,a,y,1"]
+    (tmp_path / "s.csv").write_text("\n".join(["item,agent,class,score", *rows]) + "\n")
+    found, said = statistics(cli, tmp_path / "s.csv", network="complete:2")
+    assert found == [[-2, 2], [-3, 0]]  # y is +1
+    assert "1 of 4 scores are missing (b: 1)" in said
+    (tmp_path / "s.csv").write_text("\n".join(["item,agent,class,score", *rows, "2,b,x,1"]) + "\n")
+    assert "item 2, agent b has no score of class y" in cli("simulate", tmp_path / "s.csv", "complete:2", code=2).err
+    (tmp_path / "s.csv").write_text("item,agent,score\n1,a,2\n1,a,3\n1,b,1\n")
+    assert "item 1, agent a has 2 scores; it needs one" in cli("simulate", tmp_path / "s.csv", "complete:2", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("s.csv.gz", b"a,b,c\n1,2,3\n", "is not a whole file packed by gzip"),
+        ("cut.csv.gz", gzip.compress(b"a,b,c\n1,2,3\n", mtime=0)[:-9], "is not a whole file packed by gzip"),
+        ("s.npy.gz", b"", "cannot read .gz; use .csv, .tsv"),
+        ("s.xlsx", b"PK", "cannot read .xlsx; use .csv, .tsv"),
+        ("thousands.csv", b'"1,234",2,3\n', "'1,234' in column 0, row 0 of the data, is not a number"),
+        (
+            "latin.csv",
+            "a,b,Größe\n1,2,3\n".encode("latin-1"),
+            "latin.csv: line 1 is not in UTF-8. Save it as CSV UTF-8",
+        ),
+        ("binary.csv", b"\x89PNG\r\n\x1a\n\0\0", "binary.csv is not a text file"),
+        ("twice.csv", b"a,b,a\n1,2,3\n", "twice.csv has scores of two agents named 'a'"),
+        ("huge.csv", b"item,a,b,c\nAnna,1,2,inf\n", "item Anna, agent c has inf; scores are finite"),
+        ("gap.csv", b"a,b,c,label\n1,2,3,x\n1,2,4,y\n1,2,5,\n", "1 of 3 items have no label (first: item 2)"),
+        ("gaps.csv", b"item,a,b,c,label\nu,1,2,3,0\nv,1,2,4,1\nw,1,2,5,NA\n", "no label (first: item w)"),
+        ("one.csv", b"a,b,c,label\n1,2,3,x\n1,2,4,x\n", "all items are x: say which two classes there are, --classes"),
+    ],
+)
+def test_other_files_get_a_sentence(cli, tmp_path, name, content, complaint):
+    (tmp_path / name).write_bytes(content)
+    assert complaint in cli("simulate", tmp_path / name, "ring:3", code=2).err.replace("\n", " ")
+
+
+def test_liars(cli, files):
+    from collegium import corruption, trust
+    from collegium.trust.attacks import Stubborn
+
+    at = ("simulate", files / "scores.csv", "complete:6", "--labels", files / "y.csv", "--rounds", 3)
+    rule = protocol.Robust(protocol.combine.TrimmedMean(1))
+    lie = ("--attack", "stubborn:2.0", "--rule", "robust:(trimmed-mean:1)")
+    full = policy.uniform(topology.complete(6))
+    facts = json.loads(cli(*at, *lie, "--liars", "2,", "--liars-know", "--json").out)
+    run = collaborate(X, full, 3, rule, liars=trust.Liars([2], Stubborn(2.0), Y))
+    assert facts["errors"] == run.errors(Y).tolist()
+    assert facts["liars"] == [2]
+    facts = json.loads(cli(*at, *lie, "--liars", 2, "--json").out)
+    assert facts["liars"] == corruption.draw_agents(6, 2, 0).tolist()
+    by_name = ("simulate", files / "named.csv", *at[2:3], *at[5:], *lie)
+    assert json.loads(cli(*by_name, "--liars", "camera 2, camera 4", "--json").out)["liars"] == [2, 4]
+    assert json.loads(cli(*by_name, "--liars", "camera 2", "--json").out)["liars"] == [2]
+    assert "their numbers or names" in cli(*by_name, "--liars", "camera 9", code=2).err
+    shown = cli(*at, *lie, "--liars", "2,").out
+    assert "liars: 2; what follows is of the 5 others" in shown
+    for arguments, complaint in (
+        (("--liars", "1"), "give both"),
+        (("--attack", "mimic", "--liars", "x"), "a number of agents"),
+        (("--attack", "mimicry", "--liars", "1"), "mimicry"),
+    ):
+        assert complaint in cli(*at, *arguments, code=2).err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("names", [("dog", "cat"), ()])
+def test_a_score_record_is_simulated_on_its_test_items(cli, tmp_path, names):
+    record = agents.Scores(X[:10], X[10:20], X[20:], Y[:10], Y[10:20], Y[20:], class_names=names)
+    record.save(tmp_path / "record.npz")
+    facts = json.loads(cli("simulate", tmp_path / "record.npz", "ring:6", "--json").out)
+    run = collaborate(record.statistics("test"), RING, rounds=20)
+    assert facts["errors"] == run.errors(Y[20:]).tolist()
+    named = run.decisions() if not names else np.where(run.decisions() == 1, "dog", "cat")
+    assert facts["decisions"] == named.tolist()
+    refused = cli("simulate", tmp_path / "record.npz", "ring:6", "--classes", "dog,cat", code=2)
+    assert "has its own labels: leave out --labels and --classes" in refused.err

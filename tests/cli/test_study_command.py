@@ -2,13 +2,13 @@
 
 import json
 import re
-import sys
 
 import pandas
 import pytest
 
 from collegium.cli.study import NAMES
-from own_parts import install, write_parts
+from collegium.lab.studies import BEYOND
+from own_parts import install
 from tiny_data import real_data
 
 STUDIES = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology", "stopping", "robustness"]
@@ -72,22 +72,30 @@ def test_studies_of_the_data_themselves(cli, tmp_path):
     words = ("study", "run", "cifar-setup", "cifar-cmi", "--quick", "--data", root, *out, "--backend", "serial")
     cli(*words, "--dimensions", 10, "--neighbours", 3)
     claims = json.loads(cli("study", "check", *out, "--json").out)
-    assert [claim["verdict"] for claim in claims] == ["holds"] * 3
+    assert [claim["verdict"] for claim in claims] == ["holds"] * 4
     for name in ("cifar-setup-patches", "cifar-setup-network", "cifar-setup-local", "cifar-cmi"):
         assert (tmp_path / "lab" / "figures" / f"{name}.png").stat().st_size > 5000
     table = pandas.read_parquet(tmp_path / "lab" / "tables" / "cifar-cmi.parquet")
     assert set(table["dimensions"]) == {10}
     assert set(table["neighbours"]) == {3}
-    assert len(table) == 36
+    assert table["split"].value_counts().to_dict() == {"train": 36, "test": 36}
 
 
 @pytest.mark.data
 def test_joint_training_is_counted_in_its_study(cli, tmp_path):
     root = real_data("cifar-10-batches-bin")
-    words = ("--quick", "--n0", "40", "--reps", 1, "--data", root, "--out", tmp_path / "lab", "--backend", "serial")
+    words = ("--quick", "--n0", "100", "--reps", 1, "--data", root, "--out", tmp_path / "lab", "--backend", "serial")
     cli("study", "run", "communication-cost", "cifar-main", *words)
     claims = json.loads(cli("study", "check", "communication-cost", "--out", tmp_path / "lab", "--json").out)
-    assert [claim["verdict"] for claim in claims] == ["holds", "holds"]
+    by = {claim["claim"]: claim["verdict"] for claim in claims}
+    assert [by[claim] for claim in by if "tenth" not in claim] == ["holds"] * 3
+    assert "tuning by the exact average sends at most a tenth of VFL-JT (our question)" in by
+    table = pandas.read_parquet(tmp_path / "lab" / "tables" / "communication-cost.parquet")
+    counted = table[table["source"] == "counted"].set_index(["method", "quantity"])["value"]
+    for method in ("Tuned", "Tuned (exact average)"):
+        assert counted[method, "bits in training"] == 64 * counted[method, "in training"] > 0
+    main = pandas.read_parquet(tmp_path / "lab" / "tables" / "cifar-main.parquet")
+    assert {"Tuned", "Tuned models"} <= set(main.loc[main["quantity"] == "error", "method"])
 
 
 def test_studies_are_listed(cli):
@@ -104,12 +112,13 @@ def test_studies_are_listed(cli):
         "modelnet-temperature",
         "modelnet-correlation",
         "topology",
+        "graphs",
         "stopping",
         "robustness",
         "communication-cost",
-        "sensors-main",
+        *BEYOND,
     ]
-    assert [row["group"] for row in rows] == ["paper"] * 14 + ["beyond the paper"]
+    assert [row["group"] for row in rows] == ["paper"] * 15 + ["beyond the paper"] * len(BEYOND)
     assert tuple(row["study"] for row in rows) == NAMES
     shown = cli("study", "list").out
     assert "Fig. 11" in shown
@@ -117,14 +126,6 @@ def test_studies_are_listed(cli):
 
 
 # Your own
-
-
-@pytest.fixture
-def parts(tmp_path, monkeypatch):
-    """In the folder that commands are called in."""
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.chdir(tmp_path)
-    return write_parts(tmp_path)
 
 
 def test_a_study_of_your_own_from_run_to_report(cli, parts):
@@ -135,7 +136,23 @@ def test_a_study_of_your_own_from_run_to_report(cli, parts):
     assert cli("study", "figures", "my_study.py:Thrift", "--out", "lab").out.split()[0] == "lab/figures/thrift.png"
     cli("study", "report", "--out", "lab")
     assert "Transmissions at two thresholds" in (parts / "lab" / "report.html").read_text()
-    cli("study", "resume", "--out", "lab", "--backend", "serial")
+    facts = json.loads(cli("study", "resume", "--out", "lab", "--backend", "serial", "--json").out)
+    assert facts["studies"] == ["thrift"]
+    assert facts["claims"] == [claim]
+    assert facts["figures"][0] == "lab/figures/thrift.png"
+
+
+def test_records_trained_elsewhere_are_taken_over(cli, parts):
+    run = ("study", "run", "my_study.py:Thrift", "--backend", "serial", "--workers", 1)
+    cli(*run, "--out", "lab")
+    made = len(list((parts / "lab" / "records").glob("*.npz")))
+    assert cli("study", "export", "kept", "--out", "lab").out == f"{made} new records in kept\n"
+    assert cli("study", "export", "kept", "--only", "nothing", "--out", "lab").out == "0 new records in kept\n"
+    cli("study", "import", "kept", "--out", "other")
+    assert "saves transmissions" in cli(*run, "--available", "--out", "other").out
+    tables = [(parts / where / "tables" / "thrift.parquet").read_bytes() for where in ("lab", "other")]
+    assert tables[0] == tables[1]
+    assert "no folder nowhere" in cli("study", "import", "nowhere", "--out", "lab", code=2).err
 
 
 def test_your_data_and_models_in_a_study_of_the_paper(cli, parts):
@@ -185,6 +202,7 @@ MISTAKES = {
     "nothing to check": (["check"], "there are no results"),
     "nothing to draw": (["figures", "topology"], "there are no results"),
     "nothing to report": (["report"], "there are no results"),
+    "nothing to draw again": (["redraw", "."], "it has no CSV and PNG of one study"),
 }
 
 

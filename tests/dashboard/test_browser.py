@@ -99,9 +99,9 @@ def test_it_opens_and_plays(page, scores, y):
 def test_playback(page):
     button = page.locator("#play")
     page.select_option("#speed", "2")  # so that a busy machine is not at the end before the button is pressed
-    page.locator("#round").fill("0")
-    if "Pause" not in button.inner_text():
-        button.click()
+    page.locator("#round").fill("0")  # which pauses, as the next picture shows
+    until(page, "document.querySelector('#play').textContent === '▶ Play'")
+    button.click()
     until(page, "document.querySelector('#round').value > 2")
     button.click()
     until(page, "document.querySelector('#play').textContent === '▶ Play'")
@@ -251,6 +251,25 @@ def test_an_impossible_change_is_answered_by_a_sentence(page, opened):
     page.wait_for_selector("#mistake", state="hidden")
     assert all("422" in problem for problem in opened.problems)  # Chromium notes the refused request
     opened.problems.clear()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_agents_have_their_names_in_the_network(opened, tmp_path, width):
+    """Names with room for them, and nothing beyond the border; the tables show all, in as many lines as it takes."""
+    names = ["ECG", "X-ray", "a nurse who is on duty by night", "Lab"]
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    (tmp_path / "s.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows.tolist())]))
+    with running("--scores", tmp_path / "s.csv", "--network", "ring:4") as dashboard:
+        page = opened(dashboard.url, width=width)
+        assert page.locator("#nodes .name").all_text_contents() == ["ECG", "X-ray", "2", "Lab"]
+        assert page.locator("#agents tbody td:nth-child(1)").all_inner_texts()[2] == f"2 · {names[2]}"
+        beyond = """[...document.querySelectorAll('#nodes .name')].map(e => e.getBoundingClientRect())
+            .filter(r => { const b = document.querySelector('#nodes').getBoundingClientRect();
+                return r.left < b.left - 1 || r.right > b.right + 1 || r.bottom > b.bottom + 2; }).length"""
+        assert page.evaluate(beyond) == 0
+        assert page.evaluate(
+            "document.querySelector('#agents table').scrollWidth <= document.querySelector('#agents').clientWidth"
+        )
 
 
 def test_by_keyboard_alone(page, scores):

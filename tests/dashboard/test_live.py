@@ -119,7 +119,7 @@ def test_items_of_several_classes(tmp_path, names, shown, truth):
 
 def test_views_of_other_classes_are_refused(tmp_path):
     create(tmp_path / "net", RING, None, NetworkSettings(port=0, http_port=0, classes=FOUR))
-    with pytest.raises(InputFileError, match="tells 4 classes apart, but the views are of 2: leave out --data"):
+    with pytest.raises(InputFileError, match="the network has 4 classes, but the views are of 2: leave out --data"):
         Live(tmp_path / "net", lambda K: Views(tiny_images(6, K), K))
 
 

@@ -90,10 +90,11 @@ BOUND = float(np.abs(SCORES).max())
         (Changes(rule="social-learning"), RING, protocol.SocialLearning(), SCORES),
         (Changes(bits=3), RING, protocol.Quantised(DEGROOT, 3, BOUND), SCORES),
         (Changes(fault="stuck", faulty=[1, 4]), RING, DEGROOT, corruption.stuck(SCORES, [1, 4])),
+        (Changes(fault="bias", strength=2, faulty=[3]), RING, DEGROOT, corruption.bias(SCORES, [3], 2)),
         (Changes(fault="sign-flip", strength=3, faulty=[2]), RING, DEGROOT, corruption.sign_flip(SCORES, [2], 3)),
         (Changes(fault="noise", strength=2, faulty=[0]), RING, DEGROOT, corruption.noise(SCORES, [0], 2, 5)),
     ],
-    ids=["star", "grid", "laplacian", "delta", "stability", "social", "bits", "stuck", "flip", "noise"],
+    ids=["star", "grid", "laplacian", "delta", "stability", "social", "bits", "stuck", "bias", "flip", "noise"],
 )
 def test_a_wish_is_what_is_run(changes, built, rule, scores):
     world = what_if.changed(GIVEN, changes)
@@ -162,3 +163,43 @@ def test_views_must_belong_to_the_scores():
 
 def test_it_opens_where_agents_alone_agree_least():
     assert opening(np.array([[1.0, 2.0, 3.0, 1.0], [1.0, -1.0, 2.0, 1.0], [-1.0, 1.0, 2.0, -3.0]])) == 2
+
+
+@pytest.mark.parametrize("fault", list(what_if.ATTACKS))
+@pytest.mark.parametrize("rule", ["given", "robust:(trimmed-mean:1)"])
+def test_lies_in_every_round_are_those_of_the_library(fault, rule):
+    from collegium.trust import Liars
+
+    full = replace(GIVEN, policy=policy.uniform(topology.complete(K)))
+    world = what_if.changed(full, Changes(rule=rule, fault=fault, strength=1.5, faulty=[2]))
+    liars = Liars([2], what_if.ATTACKS[fault](1.5, full.policy, [2]))
+    chosen = protocol.registry.rule_from_text("degroot" if rule == "given" else rule)
+    run = collaborate(SCORES, full.policy, 12, chosen, 5, liars=liars)
+    found = what_if.averages(world, BEFORE)
+    np.testing.assert_allclose(found.errors, run.errors(Y, (1, -1))[:, run.honest].mean(axis=1), rtol=0, atol=1e-15)
+    one = what_if.item(world, 3)
+    np.testing.assert_array_equal(one.statistics, run.statistics[:, 3])
+    assert (one.settled, one.limit) == (None, None)
+    with pytest.raises(RuleError, match="agents are 0 to 5"):
+        what_if.changed(full, Changes(fault=fault, faulty=[9]))
+
+
+def test_the_page_has_every_attack_and_fault():
+    import re
+    from importlib.resources import files
+    from typing import get_args, get_type_hints
+
+    from collegium.trust import attacks
+
+    made = {type(one(1.0, policy.uniform(topology.complete(4)), [1])).__name__ for one in what_if.ATTACKS.values()}
+    assert made == {name for name in attacks.__all__ if name not in ("Attack", "AtStart", "Sight")}
+    page = (files("collegium.dashboard") / "static/index.html").read_text()
+    offered = re.findall('value="([a-z-]+)"', page.partition('name="fault"')[2].partition("</select>")[0])
+    assert offered == list(get_args(get_type_hints(Changes)["fault"]))
+
+
+def test_what_neighbours_have_against_an_agent_in_words():
+    from collegium.live import suspicion
+
+    assert suspicion.evidence(230, 240) == "95 % of its 240 messages lie far from the rest"
+    assert suspicion.evidence(100, 240) == suspicion.evidence(30, 40) == ""

@@ -99,7 +99,7 @@ def test_one_is_made_once_and_said_so(tmp_path, pip):
 
 def test_what_pip_says_last_is_told_and_the_rest_is_not_believed(tmp_path, pip):
     pip("raise SystemExit('the half of it')", "ERROR: no space left")
-    with pytest.raises(BackendError, match=r"^Blender could not be fetched, pip says: ERROR: no space left$"):
+    with pytest.raises(BackendError, match=r"^Blender could not be fetched, pip reports: ERROR: no space left$"):
         environment.make_environment()
     assert (tmp_path / "cache" / "blender").is_dir()
     assert environment.find_environment() is None

@@ -138,7 +138,7 @@ def test_views_and_record_must_belong_together(digits):
         boosting.fit(record, data.digits(classes=(1, 7))[0])
     with pytest.raises(DataError, match="9 agents, the data set 1"):
         boosting.fit(record, data.digits(grid=(1, 1))[0])
-    with pytest.raises(DataError, match="which items its rows are"):
+    with pytest.raises(DataError, match="the items of its rows"):
         boosting.fit(Scores(record.train, record.val, record.test, record.y_train, record.y_val, record.y_test), train)
     with pytest.raises(DataError, match="agent 2 is missing for 179"):
         boosting.fit(record, train).decide([None if k == 2 else view for k, view in enumerate(test.views)])

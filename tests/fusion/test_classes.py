@@ -13,10 +13,10 @@ from collegium import agents, fusion, policy, protocol, topology
 from collegium.agents import MicroCNN, PixelLogistic, Scores, TorchModel, Training
 from collegium.data import Dataset
 from collegium.errors import ModelError, ScoreError
-from collegium.fusion._border import Border, Branch, Server, complete
 from collegium.fusion.adaboost import boost
 from collegium.fusion.simplex import _minimise, _Problem, _rows
 from collegium.fusion.vote import _most_named
+from collegium.tuning._border import Border, Branch, Server, complete
 from helpers import score_record
 from tiny_data import real_data
 

@@ -64,7 +64,7 @@ def everything():
 def test_the_papers_table_prints_itself():
     rows = {row["Method"]: tuple(row.values())[1:] for row in coordination_table(everything())}
     assert {name: rows[name] for name in PAPER} == PAPER
-    assert set(rows) - set(PAPER) == {"Social learning", "Log-odds sum", "Stacking"}
+    assert set(rows) - set(PAPER) == {"Social learning", "Log-odds sum", "Stacking", "Tuned", "Tuned models"}
 
 
 def test_what_a_method_says_it_asks_is_what_it_takes():

@@ -66,7 +66,7 @@ def test_a_grid_that_does_not_fit_is_refused():
 @pytest.fixture(scope="module")
 def trained():
     train, test = tiny_images(200, 3, contrast=6), tiny_images(400, 3, seed=1, contrast=6)
-    return train, test, agents.train(train, test, MicroCNN(training=QUICK), seed=0, workers=1)
+    return train, test, agents.train(train, test, MicroCNN(channels=16, training=QUICK), seed=0, workers=1)
 
 
 def test_the_multi_view_oracle_begins_with_the_agents_and_moves_on(trained):

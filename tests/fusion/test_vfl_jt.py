@@ -12,7 +12,7 @@ from collegium import agents
 from collegium.agents import SGD, MicroCNN, PatchCNN, PixelLogistic, SmallResNet, TorchModel, Training
 from collegium.errors import DataError, ModelError
 from collegium.fusion import VFLJT
-from collegium.fusion._border import Border, Branch, Server
+from collegium.tuning._border import Border, Branch, Server
 from helpers import tiny_images
 
 QUICK = Training(learning_rate=0.01, batch_size=16, max_epochs=6, patience=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.lab.claims import Finding, above, all_of, below, exactly, within
+from collegium.lab.claims import Finding, above, all_of, below, exactly, less, over_graphs, varies, within
 
 
 def test_verdicts_follow_the_interval():
@@ -67,3 +67,44 @@ def test_one_of_many_parts_looks_bad_by_chance():
         for _ in range(trials)
     )
     assert failed <= stats.binom.ppf(0.9995, trials, 0.025)
+
+
+def test_many_parts_are_counted():
+    parts = [(str(i), above([1.0, 1.1, 0.9])) for i in range(11)] + [("odd", above([0.0, 0.3, -0.2]))]
+    found = all_of(parts)
+    assert found.verdict == "undecided"
+    assert found.evidence == "11 of 12 surely; the weakest, odd: 0.03 ± 0.63 over 3 repetitions"
+    assert ", 1 surely not;" in all_of([*parts, ("bad", above([-1.0, -1.1]))]).evidence
+
+
+def test_independent_means_are_compared_as_welch_does():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=9), 1 + 3 * rng.normal(size=5)
+    found = less(a, b)
+    assert found.against == pytest.approx(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
+    assert less(a, b + 20).verdict == "holds"
+    assert less(b + 20, a).verdict == "does not hold"
+    assert less(a, b[:1]).verdict == "undecided"
+    assert less([1.0, 1.0], [2.0, 2.0]).verdict == "holds"
+
+
+def test_groups_that_are_alike_do_not_vary():
+    """Not more often than its level, also where repetitions differ from each other."""
+    rng = np.random.default_rng(5)
+    trials = 1000
+    alike = sum(varies(rng.normal(size=(8, 9)) + rng.normal(size=(8, 1))).verdict == "holds" for _ in range(trials))
+    assert alike <= stats.binom.ppf(0.9995, trials, 0.025)
+    assert varies(rng.normal(size=(8, 9)) + 3 * np.arange(9)).verdict == "holds"
+    assert varies(np.ones((1, 9))).verdict == varies(np.ones((5, 9))).verdict == "undecided"
+
+
+def test_what_turns_with_the_graph_says_how_often():
+    x = np.linspace(-1, 1, 200)
+    found = over_graphs(x)
+    assert found.verdict == "depends on the graph"
+    assert found.numbers.startswith("on 50 % of 200 graphs (43 to 57 %)")
+    assert over_graphs(np.ones(200)).verdict == "holds"
+    assert over_graphs(-np.ones(200)).verdict == "does not hold"
+    assert over_graphs(np.ones(20)).verdict == "depends on the graph"  # twenty graphs are too few to be sure of 95 %
+    nearly = over_graphs(np.r_[-np.ones(8), np.ones(192)])
+    assert nearly.verdict == "depends on the graph"

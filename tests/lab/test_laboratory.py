@@ -6,15 +6,17 @@ import numpy as np
 import pandas
 import pytest
 
+from collegium import collaborate, policy, topology, tuning
 from collegium.cli.study import _sizes
 from collegium.errors import CollegiumError, DataError, InputFileError
-from collegium.lab import laboratory, report, summary
+from collegium.lab import laboratory, report, study_networks, summary
 from collegium.lab import table as tables
 from collegium.lab.backends import Serial
 from collegium.lab.job import Job
 from collegium.lab.laboratory import Laboratory
 from collegium.lab.records import MethodResult, Record
 from collegium.lab.studies import STUDIES, find
+from collegium.lab.studies.graphs import GRAPHS, SPARSE
 from collegium.lab.studies.stopping import THRESHOLDS, chosen
 from collegium.lab.study import Options
 from collegium.lab.table import StudyRow, to_table
@@ -48,6 +50,23 @@ def lab(tmp_path):
     return made
 
 
+def test_only_what_is_there_is_evaluated(lab, monkeypatch):
+    """Repetitions that are missing are left out, nothing is trained, and what was asked for before stays the plan."""
+    monkeypatch.setattr(laboratory.monte_carlo, "train", None)
+    wanted = Options(reps=5, n0=(200, 390), quick=True, available=True)
+    with pytest.raises(InputFileError, match=r"no records of cifar-main in .*leave out --available"):
+        lab.run(["cifar-main"], wanted, Serial(1))
+    names = ["cifar-main", "modelnet-main", "robustness"]
+    assert [study.name for study in lab.run(names, wanted, Serial(1))] == names[1:]
+    table = lab.table(STUDIES["modelnet-main"])
+    assert set(zip(table["n0"], table["repetition"], strict=True)) == {(390, 0), (390, 1)}
+    assert not (lab.folder / "plan.json").exists()
+    for job in STUDIES["cifar-main"].jobs(Options(reps=1, n0=(500,))):
+        lab.store.put(job.key, Record(score_record(K=9, n=40), {}).to_bytes())
+    found = lab.run(["cifar-main", "communication-cost"], Options(available=True), Serial(1))
+    assert [study.name for study in found] == ["cifar-main"]  # the other needs what VFL-JT sent
+
+
 def test_boosting_is_one_method_in_all_repetitions():
     """Where it is fitted anew in some repetitions, it is left out of the others, not replaced by something else."""
     rows = {
@@ -59,6 +78,60 @@ def test_boosting_is_one_method_in_all_repetitions():
     assert {"AdaBoost", "Central oracle"} <= rows["modelnet-temperature", True]
     assert "VFL-JT" not in rows["modelnet-temperature", True]
     assert not any("AdaBoost" in rows[name, False] for name in ("modelnet-main", "modelnet-temperature"))
+
+
+def test_the_methods_that_train_on_views_can_be_fewer():
+    main, graphs = STUDIES["modelnet-main"], STUDIES["graphs"]
+    options = Options(reps=4, n0=(390,), trained=1)
+    assert [job.methods for job in main.jobs(options)] == [True, False, False, False]
+    assert not any(job.methods for job in graphs.jobs(Options()))  # they read scores alone
+    assert {job.key for job in graphs.jobs(options)} == {job.key for job in main.jobs(options)}
+
+
+def test_two_hundred_graphs_in_one_record():
+    made = record(0)
+    table = evaluated("graphs", made, Options())
+    errors = table[table["quantity"] == "error"]
+    assert len(errors) == 2 * (2 * GRAPHS + 2)
+    one = errors[(errors["topology"] == SPARSE) & (errors["weights"] == "uniform") & (errors["graph"] == 3)]
+    over = policy.uniform(topology.erdos_renyi(12, links=24, seed=3))
+    run = collaborate(made.scores.statistics("test", bounded=True), over, 20)
+    assert one["value"].item() == pytest.approx(run.errors(made.scores.y_test)[-1].mean())
+    claims = {claim.claim: claim for claim in STUDIES["graphs"].claims(table)}
+    assert len(claims) == 8
+    assert all("graphs (" in claim.evidence for claim in claims.values())
+
+
+def test_corrupted_agents_tune_themselves():
+    made = record(0)
+    table = evaluated("robustness", made, Options())
+    tuned = table[table["method"] == "Tuned"]
+    assert set(tuned["corruption"]) == {"stuck", "bias", "sign flip"}
+    s, over = made.scores, study_networks.of(12)
+    reported = tuning.tune(-s.statistics("val"), s.y_val, over)(-s.statistics("test"))
+    after, clean = (
+        collaborate(x, over, 20, record="final").errors(s.y_test)[-1].mean() for x in (reported, s.statistics("test"))
+    )
+    all_flipped = tuned[(tuned["corruption"] == "sign flip") & (tuned["corrupted"] == 12)]
+    assert all_flipped["value"].item() == pytest.approx(after - clean)
+    few = table[(table["corruption"] == "sign flip") & (table["corrupted"] == 6) & (table["strength"] == 1)]
+    by = few.set_index("method")["value"]
+    assert by["Tuned"] < by["Ours"]
+
+
+def test_gains_of_families_with_and_without_tuning():
+    """The gain of tuned agents is counted from the same agents alone, untuned."""
+    study, s = STUDIES["cifar-hetero-gain"], score_record(K=9, n=200, tilt=1.0)
+    jobs = [Job("cifar10", 200, r, "ABCBCACAB") for r in range(3)]
+    tables_of = [to_table(study.evaluate(job, Record(s, {}), Options()), study.factors) for job in jobs]
+    found = tables_of[0].pivot_table(index="agent", columns="method", values="value")
+    alone = collaborate(s.statistics("test"), study_networks.of(9), 1).errors(s.y_test)[0]
+    over = study_networks.of(9)
+    entering = tuning.tune(s.val, s.y_val, over)(s.test)
+    after = collaborate(entering, over, 15, record="final").errors(s.y_test)[-1]
+    assert found["Tuned"].to_numpy() == pytest.approx(100 * (alone - after) / alone)
+    assert found["Tuned"].mean() > found["Ours"].mean()
+    assert any("tuned themselves" in one.claim for one in study.claims(pandas.concat(tables_of)))
 
 
 def test_what_is_kept_follows_the_code_of_the_studies(lab, monkeypatch):
@@ -226,7 +299,7 @@ def test_what_is_no_study_gets_a_sentence(parts, text):
     assert WRONG_STUDIES[text] in str(refusal.value)
 
 
-MOVABLE = ["main", "temperature", "correlation", "topology", "stopping", "robustness"]
+MOVABLE = ["main", "temperature", "correlation", "topology", "graphs", "stopping", "robustness"]
 
 
 def test_the_papers_studies_of_a_users_data(parts, tmp_path):
@@ -240,7 +313,7 @@ def test_the_papers_studies_of_a_users_data(parts, tmp_path):
     assert {claim.study for claim in lab.claims([])} == {study.name for study in done}
     assert lab.table(done[-1])["corrupted"].max() == 5
     page = summary.write(lab, [], tmp_path / "kept")[-1].read_text()
-    names = "modelnet-correlation cifar-main robustness stopping cifar-temperature topology"
+    names = "modelnet-correlation graphs cifar-main robustness stopping cifar-temperature topology"
     assert f"\ncollegium study run {names} --data my_data.py:load --n0 20 --reps 2 --out results\n" in page
 
 

@@ -104,5 +104,5 @@ def test_what_is_wrong_is_said_before_workers_are_started(parts):
         InputFileError, match="no 'mnist' among the data: choose one of cifar10, modelnet, digits, wall_robot"
     ):
         Job("mnist", 40, 0, "L").load_own()
-    with pytest.raises(DataError, match=r"there is no family 'Z' for a layout: choose among A, B, C, M, L"):
+    with pytest.raises(DataError, match=r"there is no family 'Z' for a layout: choose among A, B, C, M, m, L"):
         jobs.run(Job("my_data.py:load", 40, 0, "Z"))

@@ -1,5 +1,7 @@
 """The store of records: the same bytes for the same job, whole or not at all, set aside if damaged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,8 +25,9 @@ def test_a_record_comes_back_number_for_number(record, tmp_path):
     assert not store.has("k")
     store.put("k", record.to_bytes())
     back = store.get("k")
-    np.testing.assert_array_equal(back.scores.test, record.scores.test)
+    np.testing.assert_array_equal(back.scores.test, record.scores.test.astype(np.float32))  # as it is kept
     np.testing.assert_array_equal(back.methods["VFL-JT"].statistic, np.arange(20.0))
+    assert back.scores.test.dtype == back.methods["VFL-JT"].statistic.dtype == np.float64
     assert back.methods["VFL-JT"][1:] == (1234, 7)
     assert back.to_bytes() == record.to_bytes()
     assert store.has("k", methods=True)
@@ -32,7 +35,41 @@ def test_a_record_comes_back_number_for_number(record, tmp_path):
 
 def test_a_record_is_a_score_record_too(record, tmp_path):
     Store(tmp_path).put("k", record.to_bytes())
-    np.testing.assert_array_equal(Scores.load(tmp_path / "k.npz").val, record.scores.val)
+    np.testing.assert_array_equal(Scores.load(tmp_path / "k.npz").val, record.scores.val.astype(np.float32))
+
+
+@pytest.mark.parametrize("score", [1e-60, -1e-60, 1e300])
+def test_rounding_changes_no_sign_and_makes_no_infinity(record, score):
+    test = record.scores.test.copy()
+    test[3, 1] = score
+    same = record._replace(scores=replace(record.scores, test=test))
+    assert Record.from_bytes(same.to_bytes(), "").scores.test[3, 1] == score
+
+
+def test_records_are_copied_from_store_to_store(record, tmp_path):
+    here, kept, there = (Store(tmp_path / name) for name in ("here", "kept", "there"))
+    for key in ("a-1", "a-2", "b-1"):
+        here.put(key, record._replace(key=key).to_bytes())
+    plain = record._replace(key="a-1", methods={})
+    kept.put("a-1", plain.to_bytes())
+    assert kept.add(here, only="a-") == ["a-1", "a-2"]  # a-1 comes with the methods that it lacked
+    assert kept.has("a-1", methods=True)
+    assert kept.add(here) == ["b-1"]
+    assert kept.add(here) == []
+    there.put("a-1", plain.to_bytes())
+    kept.add(there)  # one with less does not replace one with more
+    assert kept.has("a-1", methods=True)
+    assert kept.path("b-1").read_bytes() == here.path("b-1").read_bytes()
+
+
+def test_what_is_no_record_is_not_copied(record, tmp_path):
+    here, kept = Store(tmp_path / "here"), Store(tmp_path / "kept")
+    here.put("broken", record.to_bytes()[:200])
+    here.put("renamed", record._replace(key="other").to_bytes())
+    with pytest.warns(UserWarning, match="left out") as caught:
+        assert kept.add(here) == []
+    assert len(caught) == 2
+    assert here.path("broken").exists()
 
 
 def test_methods_are_asked_for(tmp_path, record):
@@ -105,7 +142,7 @@ def test_repetitions_and_seeds_differ():
 def test_methods_do_not_change_the_scores():
     plain, full = (jobs.run(Job("digits", 60, 0, "B", methods=methods, epochs=2)) for methods in (False, True))
     np.testing.assert_array_equal(plain.scores.test, full.scores.test)
-    assert set(full.methods) == {"AdaBoost", "VFL-JT", "Central oracle"}
+    assert set(full.methods) == {"AdaBoost", "VFL-JT", "Tuned models", "Central oracle"}
     joint = full.methods["VFL-JT"]
     assert joint.training_transmissions == 9 * joint.epochs * (2 * 48 + 12)
 

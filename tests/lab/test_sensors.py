@@ -76,7 +76,7 @@ def test_errors_and_their_differences():
     assert first == pytest.approx(expected["Non-cooperative"])
     worst = table[(table["quantity"] == "worst agent by round") & (table["round"] == 0)]["value"].item()
     assert worst == alone.max()
-    assert len(set(table.loc[table["quantity"] == "error", "method"])) == 13
+    assert len(set(table.loc[table["quantity"] == "error", "method"])) == 14
 
 
 def test_from_records_to_figures_claims_and_a_page(tmp_path):

@@ -1,10 +1,13 @@
 """The page that is kept: errors of every method at every N_0, and the commands that make it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from collegium._util import machine
 from collegium._util.measures import mean_interval
+from collegium.errors import InputFileError
 from collegium.lab import summary
 from collegium.lab.backends import Serial
 from collegium.lab.laboratory import Laboratory
@@ -60,12 +63,17 @@ def test_errors_of_every_method_at_every_size():
         (Options(n0=(390,)), " --n0 390"),
         (Options(n0=(50, 100)), " --n0 50,100"),
         (Options(n0=(50, 390), reps=3), " --n0 50,390 --reps 3"),
+        (Options(n0=(390,), reps=3, trained=0), " --n0 390 --reps 3 --trained 0"),
     ],
 )
 def test_commands_ask_for_what_is_there(options, words):
     study = STUDIES["modelnet-main"]
     jobs = study.jobs(options)
-    table = to_table(StudyRow(study.name, job.n0, job.repetition, "error", "Ours", -1, -1, 0.1) for job in jobs)
+    table = to_table(
+        StudyRow(study.name, job.n0, job.repetition, "error", method, -1, -1, 0.1)
+        for job in jobs
+        for method in (("Ours", "AdaBoost") if job.methods else ("Ours",))
+    )
     assert summary._asked(study, table) == words
 
 
@@ -86,4 +94,39 @@ def test_the_page_begins_with_how_it_was_made(tmp_path):
         "### modelnet-main\n\n| method | N_0 = 390, 2 repetitions |\n|---|---|\n| Non-cooperative | " in text[:errors]
     )
     assert "### robustness" not in text  # it has no errors of methods
-    assert "| modelnet-main | ours is below non-cooperative at every N_0 |" in text[errors:claims]
+    assert "| modelnet-main | ours is below non-cooperative at every N_0 (our question) |" in text[errors:claims]
+
+
+def test_kept_records_need_no_training(tmp_path, monkeypatch):
+    lab, options = Laboratory(tmp_path / "lab"), Options(reps=2, n0=(390,), available=True)
+    for job in STUDIES["robustness"].jobs(options):
+        lab.store.put(job.key, Record(score_record(K=12, n=40, seed=job.repetition), {}).to_bytes())
+    lab.run(["robustness"], options, Serial(1))
+    monkeypatch.chdir(tmp_path)
+    page = Path("kept") / "some"
+    begin = "\n```console\ncollegium study "
+    assert f"{begin}run robustness --n0 390 --reps 2" in summary.write(lab, [], page)[-1].read_text()
+    for place in (Path("kept/records"), Path("kept/some/records")):
+        place.mkdir(parents=True)
+        text = summary.write(lab, [], page)[-1].read_text()
+        assert f"{begin}import {place} --out results\ncollegium study run robustness --available --out" in text
+
+
+def test_pictures_are_drawn_again_from_what_is_kept(tmp_path, monkeypatch):
+    lab, options, kept = Laboratory(tmp_path / "lab"), Options(reps=2, n0=(390,), available=True), tmp_path / "kept"
+    for job in STUDIES["robustness"].jobs(options):
+        lab.store.put(job.key, Record(score_record(K=12, n=40, seed=job.repetition), {}).to_bytes())
+    names = ["robustness", "modelnet-temperature"]
+    lab.run(names, options, Serial(1))
+    summary.write(lab, names, kept)
+    (kept / "modelnet-temperature-diagnostics.png").unlink()
+    before = {path: path.read_bytes() for path in kept.glob("*.png")}
+    for path in before:
+        path.write_bytes(b"an old picture")
+    assert set(summary.redraw(kept, [])) == set(before)
+    again = kept / "robustness.png"
+    assert again.read_bytes() == before[again]  # curves of means: the same to the last dot
+    again.write_bytes(b"an old picture")
+    assert summary.redraw(kept, ["robustness"]) == [again]
+    with pytest.raises(InputFileError, match="nothing to draw again"):
+        summary.redraw(tmp_path / "lab", [])

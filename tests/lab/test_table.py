@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from collegium.errors import DataError
+from collegium.errors import DataError, InputFileError
 from collegium.lab import table as tables
 from collegium.lab.table import StudyRow, means, to_table, values
 
@@ -88,3 +88,26 @@ def test_means_say_nothing_of_factors_nobody_used(table):
 def test_what_is_wrong_with_factors_gets_a_sentence(factors, levels, sentence):
     with pytest.raises(DataError, match=sentence):
         to_table([row(0, 1.0, **levels)], factors)
+
+
+def test_a_kept_csv_is_a_table_again(table, tmp_path):
+    """With the same means, intervals and levels; the file is what a summary writes."""
+    once = to_table([row(0, 5.0, "unit")], FACTORS)
+    for one in (table, once):
+        columns, rows = means(one, FACTORS)
+        path = tmp_path / "mine.csv"
+        pandas.DataFrame(rows, columns=columns).to_csv(path, index=False)
+        again = tables.restored(path, "mine", FACTORS)
+        assert list(again.columns) == list(one.columns)
+        found, (_, known) = means(again, FACTORS), (columns, rows)
+        assert found[0] == columns
+        for after, before in zip(found[1], known, strict=True):
+            assert after == pytest.approx(before, nan_ok=True)
+
+
+def test_what_is_no_kept_csv(tmp_path):
+    with pytest.raises(InputFileError, match=r"there is no .*mine\.csv"):
+        tables.restored(tmp_path / "mine.csv", "mine", FACTORS)
+    (tmp_path / "mine.csv").write_text("n0,mean\n5,1\n")
+    with pytest.raises(InputFileError, match="not a CSV of study summary"):
+        tables.restored(tmp_path / "mine.csv", "mine", FACTORS)

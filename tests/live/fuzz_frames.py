@@ -105,16 +105,19 @@ def agent() -> tuple[Callable[[bytes], None], list[bytes]]:
         state, used = table.state, np.flatnonzero(table.state != FREE)
         pending = (state == ANNOUNCED) | (state == RUNNING)
         assert table.active == pending.sum(), "pending items miscounted"
-        assert sorted(table._free) == np.flatnonzero(~pending).tolist(), "a row twice free, or lost"
+        assert sorted(table.free(table.room()).tolist()) == np.flatnonzero(~pending).tolist(), (
+            "a row twice free, or lost"
+        )
         assert table._rows == dict(zip(table.id[used].tolist(), used.tolist(), strict=True)), "a row of two items"
         assert one.mine == ((state == RUNNING) & (table.view != NO_VIEW)).sum() <= table.capacity
-        assert set(one.waiters._by_row) <= set(np.flatnonzero(pending).tolist()), "a request waits for what is decided"
+        waited_for = [*one.waiters.rows().tolist(), *one.waiters._more]
+        assert pending[waited_for].all(), "a request waits for what is decided"
         assert len(one.backlog) <= one.backlog.most
         assert not one.progress._touched
         assert ((table.first[used] >= 1) & (table.first[used] <= table.round[used]) & (table.round[used] <= T)).all()
         begun = np.flatnonzero((state == RUNNING) | (state == DECIDED))
         for row in begun.tolist():
-            steps = table.trace[row, table.first[row] - 1 : table.done[row] + 1]
+            steps = table.trace[table.first[row] - 1 : table.done[row] + 1, row]
             assert np.isfinite(steps).all(), "a statistic that is no number"
         assert len(one.progress.sets.members) <= 1 << 12
         for neighbour in one.neighbours.values():

@@ -17,6 +17,14 @@ def test_quantiles_are_those_of_the_latencies_within_a_step_of_the_histogram():
     assert account.quantile(0.99) == 10_000.0  # the last bound
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_no_quantile_is_larger_than_the_largest_latency(together):
+    account = Account(0.0)
+    for seconds in [[0.065, 1.14]] if together else [[0.065], [1.14]]:
+        account.decided(np.array(seconds))
+    assert account.quantile(0.99) == 1140.0
+
+
 def test_a_full_agent_says_how_long_items_take_lately():
     account = Account(0.0)
     assert account.retry_after == 1.0

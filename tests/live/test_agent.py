@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
@@ -158,7 +159,7 @@ def test_frames_of_one_neighbour_do_not_delay_those_of_another() -> None:
 
     agent._engine.receive = spy  # type: ignore[method-assign]
     ping = [encode(Frame(Kind.PING, k), agent._engine.dialect) for k in range(3)]
-    with agent._reading:  # as if another thread were at work
+    with agent._reader._at_work:  # as if another thread were at work
         for _ in range(2000):
             agent.receive(1, ping[1])
         agent.receive(2, ping[2])
@@ -195,10 +196,10 @@ def test_an_agent_without_a_model_says_so() -> None:
         agent.score(np.zeros((1, 2)))
     assert agent.why_not_ready() == "waiting for agent-1, agent-2"
     agent.explain(1, "certificate refused")
-    agent.explain(None, "a stranger was refused")
+    agent.explain(None, "another peer was refused")
     status = agent.status()
     assert (status.neighbours[0].state, status.neighbours[0].reason) == ("refused", "certificate refused")
-    assert status.refused_peers == {"a stranger was refused": 1}
+    assert status.refused_peers == {"another peer was refused": 1}
 
 
 def test_the_timer_survives_what_the_engine_cannot_handle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,3 +216,35 @@ def test_the_timer_survives_what_the_engine_cannot_handle(monkeypatch: pytest.Mo
         # Only the others' timers bring in items without their view, and only this one's its own.
         assert agents[1].submit(["x"], np.ones(1)).result(30)[0].evidence.views == 1
         assert agents[0].submit(["y"], np.ones(1)).result(30)[0].evidence.views == 1
+
+
+def test_items_submitted_while_others_are_under_way_go_along_with_them() -> None:
+    """No frame leaves at once; the timer sends one for both when nothing else does."""
+    sent, frames = threading.Event(), []
+
+    class Carrier(Transport):
+        def open(self, receive: object, presence: object) -> None: ...
+        def close(self) -> None: ...
+        def send(self, number: int, frame: bytes) -> None: ...
+        def broadcast(self, frame: bytes) -> None:
+            frames.append(frame)
+            sent.set()
+
+    agent = Agent(places(THREE)[0], weights_of(THREE, 0), NAMES, rounds=4, deadlines=PATIENT)
+    agent.start(Carrier())
+    try:
+        for number in (1, 2):
+            agent.presence(number, True)
+        agent._reader.held_until = time.monotonic() + 3600
+        agent.submit([0], np.zeros(1))
+        assert len(frames) == 1  # the agent was idle
+        agent.submit([1], np.zeros(1))
+        agent.submit([2], np.zeros(1))
+        assert len(frames) == 1
+        sent.clear()
+        agent._reader.held_until = 0.0
+        agent._alarm.at(0.0)
+        assert sent.wait(30)
+        assert len(frames) == 2
+    finally:
+        agent.stop()

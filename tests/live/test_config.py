@@ -88,7 +88,7 @@ def test_the_same_settings_in_other_networks_have_other_hashes(tmp_path: Path) -
         ("rounds = 20", 'rounds = "20"', "talk.rounds: expected int, got str"),
         ("[http]", "[htpp]", "the file has no setting 'htpp'"),
         ("port = 8401", "port = 70000", "http.port: expected int <= 65535"),
-        ("memory_mb = 32", "memory_mb = 0", "limits.memory_mb: expected int >= 1"),
+        ("from_zero = ", "memory_mb = 0\nfrom_zero = ", "limits.memory_mb: expected int >= 1"),
         ("number = 1\n", "", "agent lacks 'number'"),
         ("longest = 2.0", "longest = -1.0", "longest"),
         ("item = 15.0", "item = 0.5", "the deadline of an item (0.5 s) is shorter than that of a view (1 s)"),

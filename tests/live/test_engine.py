@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from collegium.live.answers import Conflict
 from collegium.live.engine import Engine, Limits
 from collegium.live.naming import identities
 from collegium.live.peers import Deadlines
-from collegium.live.wire import Frame, Kind, Run, about
+from collegium.live.wire import Frame, Kind, Run, about, decode, encode
 from collegium.network import collaborate
 from live_networks import places, weights_of
 from virtual_network import VirtualNetwork, Way, outcome
@@ -78,6 +79,62 @@ def test_live_equals_simulated(rule: protocol.Rule, network: str) -> None:
     live = np.concatenate([together, *alone, mixed.transpose(2, 1, 0)], axis=1)
     np.testing.assert_array_equal(live, collaborate(scores, over, 8, rule, rng=5).statistics)
     assert set(net.frames) == {"ROUND"}
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_quick_way_for_one_message_does_what_the_general_way_does(data: st.DataObject) -> None:
+    """Two engines hear the same frames, of which one takes none the quick way: they know and send the same."""
+    rounds, items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 2))
+    over, T = THREE, rounds
+    quick, plain = (
+        Engine(places(over)[0], weights_of(over, 0), ["agent-0", "agent-1", "agent-2"], rounds=T) for _ in range(2)
+    )
+    for n in plain.neighbours.values():
+        n.heads = ()
+    engines, sent = (quick, plain), ([], [])
+
+    def both(call: Any) -> None:
+        for engine, out in zip(engines, sent, strict=True):
+            for _, frame in call(engine).frames:
+                out.extend(_messages(engine, frame))
+
+    for number in (1, 2):
+        both(lambda engine, number=number: engine.presence(number, True, 1.0))
+    views = data.draw(st.integers(0, items))
+    for item in range(views):
+        both(lambda engine, item=item: engine.submit([item], np.array([0.5 + item]), True, 1.0)[1])
+    for k in (1, 2):
+        first = message(k, list(range(items)), 1, 0.25 * k)._replace(runs=[Run(10, items, 1, True)])
+        both(lambda engine, k=k, first=first: engine.receive([(k, encode(first, engine.dialect))], 1.0))
+    for step in range(data.draw(st.integers(1, 16))):
+        k = data.draw(st.sampled_from([1, 2]))
+        handle, t = data.draw(st.integers(9, 10 + items)), data.draw(st.integers(0, T + 1))
+        count, sender = data.draw(st.sampled_from([1, 1, 1, 2])), data.draw(st.sampled_from([k, k, k, 3 - k]))
+        values = data.draw(st.lists(st.sampled_from([-1.5, 0.0, 2.0, 1e301, math.nan]), min_size=1, max_size=2))
+        agents = data.draw(st.sampled_from([1 << k, 6, 7, 8]))
+        single = quick.single
+        frame = single.write(single.heads(sender), handle, t, agents, values)
+        frame = frame[:36] + bytes([count]) + frame[37:] + bytes(data.draw(st.sampled_from([0, 0, 0, 1])))
+        both(lambda engine, k=k, frame=frame, step=step: engine.receive([(k, frame)], 1.0 + 0.01 * step))
+    assert sorted(sent[0]) == sorted(sent[1])
+    for name, array in vars(quick.table).items():
+        if isinstance(array, np.ndarray):
+            np.testing.assert_array_equal(array, getattr(plain.table, name), name)
+    for k in (1, 2):
+        one, other = (vars(engine.neighbours[k]) for engine in engines)
+        known = ("state", "reason", "response", "message_at", "asked_at", "rejected", "over_budget", "strikes")
+        assert [one[name] for name in known] == [other[name] for name in known]
+
+
+def _messages(engine: Engine, data: bytes) -> list[tuple[Any, ...]]:
+    """What a frame says of each item; how items share frames is of no account."""
+    frame = decode(data, engine.dialect)
+    assert frame.kind is Kind.ROUND
+    handles = [run.handle + i for run in frame.runs for i in range(run.items)]
+    set_of = [0] * len(handles) if frame.set_of is None else frame.set_of.tolist()
+    sets = [frame.sets[index] for index in set_of]
+    return list(zip(handles, frame.rounds.tolist(), frame.values[:, 0].tolist(), sets, strict=True))
 
 
 @pytest.mark.parametrize("rule", [protocol.DeGroot(), protocol.LabelStability(2, 0.4)], ids=str)
@@ -411,3 +468,26 @@ def test_engines_say_what_is_wrong_with_their_settings() -> None:
         Engine(place, {0: 0.5, 1: 0.5}, names)
     with pytest.raises(LiveError, match="agent 2 is agent-2, but not by the names of all agents"):
         Engine(place, weights_of(THREE, 0), names[:2])
+
+
+def test_messages_that_may_wait_share_a_frame_with_those_of_the_next_call() -> None:
+    net = VirtualNetwork(THREE, rounds=4)
+    engine = net.engines[0]
+    for item in (1, 2):
+        _, effects = engine.submit([item], np.array([0.5]), False, net.now, later=True)
+        assert not effects.frames
+    ((to, data),) = engine.receive((), net.now).frames
+    assert to is None
+    assert decode(data, engine.dialect).ids.tolist() == [1, 2]
+    assert not engine.receive((), net.now).frames
+
+
+def test_messages_of_what_is_decided_at_once_do_not_wait() -> None:
+    """The row may be another item's by then."""
+    net = VirtualNetwork(THREE, rounds=1)
+    engine = net.engines[0]
+    for k in (1, 2):
+        net.say(k, 0, message(k, 1, 1))
+    ticket, effects = engine.submit([1], np.array([0.5]), False, net.now, later=True)
+    assert effects.completed == [ticket]
+    assert len(effects.frames) == 1

@@ -144,8 +144,8 @@ def count_early_messages(patch: pytest.MonkeyPatch) -> None:
     def eager(self: Progress, rows: Rows, t: Any, messages: Any) -> None:
         absorb(self, rows, t, messages)
         table = self.table
-        early = table.inbox_set[rows].reshape(len(rows), -1)
-        table.evidence[rows] = self.sets.unions(np.concatenate([early, table.evidence[rows][:, None]], axis=1))
+        early = table.inbox_set[:, :, rows].reshape(-1, len(table.id[rows]))
+        table.evidence[rows] = self.sets.unions(np.concatenate([early, table.evidence[rows][None]]))
 
     patch.setattr(Progress, "_absorb", eager)
 
@@ -162,8 +162,7 @@ def lose_rows(patch: pytest.MonkeyPatch) -> None:
 
     def losing(self: Table, rows: Rows) -> None:
         drop(self, rows)
-        for _ in range(len(rows)):
-            self._free.popleft()
+        self._free[self._head % self.capacity] = self._free[(self._head + self.room() - 1) % self.capacity]
 
     patch.setattr(Table, "drop", losing)
 
@@ -194,7 +193,7 @@ def ask_nobody(patch: pytest.MonkeyPatch) -> None:
         table = engine.table
         running = np.flatnonzero(table.state == RUNNING)
         for row in running.tolist():
-            table.gave_up[row] |= table.message[row, table.round[row] - 1] == PENDING
+            table.gave_up[:, row] |= table.message[table.round[row] - 1, :, row] == PENDING
         engine.progress.touch(running)
         return np.inf
 

@@ -59,6 +59,18 @@ def test_states_of_neighbours_have_named_transitions() -> None:
     assert (one.state, one.is_present, one.is_left_out) == (State.AWAY, False, True)
 
 
+def test_what_went_wrong_is_forgotten_in_time() -> None:
+    """Not only by messages: where few items come, one bad moment would cost a neighbour its credit for days."""
+    one = neighbour(DEADLINES)
+    one.connected()
+    for now in (1000.0, 1001.0):
+        one.strike(now)
+    waits = [one.patient_until(now) - now for now in (1002.0, 1002.0 + 600.0, 1002.0 + 1200.0)]
+    assert waits == [PATIENCE / 4, PATIENCE / 2, PATIENCE]
+    one.strike(2202.0)
+    assert one.patient_until(2203.0) - 2203.0 == PATIENCE / 2
+
+
 # ── mute but alive ────────────────────────────────────────────────────────────────────────────────────────────────
 
 

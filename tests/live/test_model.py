@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from collegium import Team, data, policy, topology
-from collegium.errors import InputFileError
+from collegium.errors import InputFileError, ModelError
 from collegium.live import config, launcher
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.model import load
@@ -46,6 +48,33 @@ def test_scores_are_those_of_the_team(tmp_path: Path, tuned: bool) -> None:
         np.testing.assert_allclose(score(views[k]), team.statistics(views)[:, k], rtol=1e-12, atol=1e-12)
     alone = Team.load(tmp_path / "net" / "agent-2-model", trusted=["sklearn.tree._tree.Tree"])
     np.testing.assert_allclose(alone.statistics(views[2:])[:, 0], team.statistics(views)[:, 2], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_models_of_named_columns_take_records(tmp_path: Path, classes: int) -> None:
+    """Also where only the numbers of a linear model are deployed; the values of a record have no order."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % classes
+    table = pandas.DataFrame(rng.normal(size=(60, 3)) + 3 * y[:, None], columns=["age", "height", "weight"])
+    models = (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), SVC())
+    team = Team([(f"m{k}", model) for k, model in enumerate(models)], THREE, rounds=3, workers=1).fit([table] * 3, y)
+    files = create(tmp_path / "net", team.policy, team, NetworkSettings(tls=False))
+    assert [config.read(path).model.path[-4:] for path in files] == [".npz", ".npz", "odel"]
+    records = np.array(table[["weight", "age", "height"]].to_dict("records"), object)
+    for k, path in enumerate(files):
+        score = load(config.read(path).model, path.parent)
+        assert score is not None
+        expected = team.statistics([table] * 3)[:, k]
+        np.testing.assert_allclose(score(records), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(score(table.to_numpy()), expected, rtol=1e-9, atol=1e-9)
+        with pytest.raises(ModelError, match="height"):
+            score(np.array([{"age": 1.0, "weight": 2.0}], object))
+    score = load(config.read(files[0]).model, files[0].parent)
+    assert score is not None
+    with pytest.raises(ModelError, match="a number for each of age, height, weight"):
+        score(np.array([{"age": "old", "height": 1.0, "weight": 2.0}], object))
+    with pytest.raises(ModelError, match="not finite"):
+        score(np.array([{"age": float("nan"), "height": 1.0, "weight": 2.0}], object))
 
 
 @pytest.mark.live

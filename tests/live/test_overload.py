@@ -134,3 +134,9 @@ def test_overload_is_over_after_a_lull() -> None:
     assert not account.not_overloaded(13.0)
     assert account.overload_seconds == pytest.approx(0.5)
     assert account.overloaded(14.0)
+
+
+def test_ten_classes_have_room_for_a_thousand_items() -> None:
+    """Rows are about ten times as wide as for two classes: a batch of the usual size must not have to wait."""
+    net = VirtualNetwork(policy.uniform(topology.grid(3, 3)), rounds=20, classes=tuple("abcdefghij"), limits=Limits())
+    assert min(engine.most for engine in net.engines) >= 1000

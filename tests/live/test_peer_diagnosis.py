@@ -218,6 +218,17 @@ def test_the_same_reason_is_reported_once(tmp_path):
     diagnosis.close()
 
 
+def test_whoever_hangs_up_was_not_refused(tmp_path):
+    """As neighbours do that gave up while this process was stopped: it would be told of them when it goes on."""
+    reports = []
+    diagnosis = PeerDiagnosis(places(tmp_path, PAIR)[0], lambda *what: reports.append(what))
+    line = "WARN zenoh_link_tls::unicast: {}. Hint: increase the system open file limit"
+    assert diagnosis._read_log(line.format("tls handshake eof"))
+    assert reports == []
+    assert diagnosis._read_log(line.format("peer sent no certificates"))
+    assert len(reports) == 1
+
+
 def test_a_closed_diagnosis_reports_nothing(tmp_path):
     place = places(tmp_path, PAIR)[0]
     reports = []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, Run, about, decode, encode, encode_one
+from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, Run, Single, about, decode, encode
 
 FLOATS = Dialect(0xC0FFEE, 0xBEEF, 64, 20, 1, 9)
 DIALECTS = [FLOATS, Dialect(1, 2, 4, 20, 1, 3), Dialect(1, 2, 16, 20, 2, 70)]
@@ -94,12 +94,23 @@ def test_the_bytes_are_these() -> None:
     assert data == bytes.fromhex(spelt)
 
 
-@pytest.mark.parametrize("item", [None, 2**64 - 1])
-def test_one_message_is_written_as_any_other(item: int | None) -> None:
-    """`encode_one` is there for speed alone."""
-    ids = np.array([] if item is None else [item], np.uint64)
-    frame = Frame(Kind.ROUND, 4, [Run(2**32 - 1, 1, 7, item is not None)], ids, [0b101], values=np.array([[-1.5]]))
-    assert encode_one(4, 2**32 - 1, 7, item, 0b101, -1.5, FLOATS) == encode(frame, FLOATS)
+@pytest.mark.parametrize("values", [[-1.5], [-1.5, 2.25]])
+def test_messages_about_one_item_are_written_and_read_as_any_others(values: list[float]) -> None:
+    """`Single` is there for speed alone."""
+    handle, single = 2**32 - 1, Single(FLOATS)
+    runs = [Run(handle, 1, 7 + i, False) for i in range(len(values))]
+    frame = Frame(Kind.ROUND, 4, runs, sets=[0b101], values=np.array(values)[:, None])
+    data = single.write(single.heads(4), handle, 7, 0b101, values)
+    assert data == encode(frame, FLOATS)
+    assert data.startswith(single.heads(4)[len(values) - 1])
+    assert single.read(data) == (handle, 7, 0b101, tuple(values))
+
+
+def test_two_messages_that_are_not_about_one_item_in_a_row_are_read_in_the_general_way() -> None:
+    for second in (Run(8, 1, 4, False), Run(7, 1, 5, False), Run(7, 1, 4, True)):
+        ids = np.array([3], np.uint64) if second.is_named else np.zeros(0, np.uint64)
+        frame = Frame(Kind.ROUND, 4, [Run(7, 1, 3, False), second], ids, [1], values=np.ones((2, 1)))
+        assert Single(FLOATS).read(encode(frame, FLOATS)) is None
 
 
 @given(st.binary(max_size=200))
@@ -146,17 +157,17 @@ def test_a_frame_with_bytes_changed_is_refused_or_holds_together(data: st.DataOb
         (24, b"\x00", "2 items in 0 runs"),
         (26, b"\x00", "with 0 sets"),
         (26, b"\x03", "with 3 sets"),
-        (26, b"\x02", "too few|otherwise|unknown set"),
+        (26, b"\x02", "too few|not of the length in its header|unknown set"),
         (28, b"\x04", "other weights"),
         (29, b"\x80", "unknown kind"),
         (30, b"\x01", "unknown kind"),
         (36, struct.pack("<I", 60_000), "whose runs have 60000"),
         (36, struct.pack("<I", 0), "0 items in round"),
         (40, struct.pack("<I", 21 | 1 << 31), "round 21 of 20"),
-        (40, struct.pack("<I", 7), "otherwise"),
+        (40, struct.pack("<I", 7), "not of the length in its header"),
         (61, b"\x02", "beyond the network's 9"),
-        (29, b"\x01", "more bits than items|otherwise"),
-        (78, b"\x00", "otherwise"),
+        (29, b"\x01", "more bits than items|not of the length in its header"),
+        (78, b"\x00", "not of the length in its header"),
     ],
 )
 def test_refusals_say_why(place: int, content: bytes, sentence: str) -> None:

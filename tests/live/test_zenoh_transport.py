@@ -1,14 +1,15 @@
 import dataclasses
 import signal
+import socket
 import threading
 import time
 
 import pytest
 
 from collegium.errors import LiveError
-from collegium.live.transport import Tls
-from collegium.live.transport.zenoh import ZenohTransport, configuration
-from zenoh_agents import other_certificate, places, processes
+from collegium.live.transport import Tls, sockets
+from collegium.live.transport.zenoh import MOST_PATIENCE, PATIENCE, ZenohTransport, _Link, configuration
+from zenoh_agents import free_ports, other_certificate, places, processes
 
 pytestmark = pytest.mark.live
 
@@ -76,7 +77,9 @@ def test_another_authority_gets_nothing_in(start, tmp_path, intruder):
 
 
 def test_without_a_certificate_nothing_gets_in(start, tmp_path):
-    nothing_of_the_intruder(start, places(tmp_path, [[1, 2], [0, 2], [0, 1]]), 0, shows_none=True)
+    made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
+    made[0] = dataclasses.replace(made[0], listen=f"tls/127.0.0.1:{free_ports(1)[0]}")  # it calls and is not called
+    nothing_of_the_intruder(start, made, 0, shows_none=True)
 
 
 @pytest.mark.parametrize("intruder", [0, 1])
@@ -123,6 +126,7 @@ def test_an_agent_cannot_receive_what_is_for_another(start, tmp_path):
     sender, curious, third = start(made[0]), start(made[1], intruder=True), start(made[2])
     for key in ("agent-0/to/agent-2", "agent-0/to/*", "agent-0/*", "**"):
         curious.tell("listen", f"collegium/net/{key}")
+        curious.wait("listening", f"collegium/net/{key}")  # else what it should overhear may come before
     meet(sender, curious, third)
     sender.tell("send", 2, "for the third only")
     third.wait("frame", 0, "for the third only")
@@ -175,6 +179,101 @@ def test_a_stopped_agent_stalls_nobody(start, tmp_path, size):
     seen = len(sender.events)
     stopped.signal(signal.SIGCONT)
     sender.wait("presence", 2, True, since=seen)
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_links_over_which_nothing_is_declared_are_cut_and_made_anew(start, tmp_path, tls):
+    """As happens when a stopped process goes on: Zenoh adds the new link there to those that have ended."""
+    made = places(tmp_path, PAIR, tls)
+    one, other = start(made[0]), start(made[1], declares_nothing=True)
+    one.wait("open")
+    other.wait("link", "SampleKind.DELETE")
+    other.wait("link", "SampleKind.PUT", since=len(other.events))
+    seen = len(one.events)
+    other.tell("declare")
+    one.wait("presence", 1, True, since=seen)
+
+
+class NoTokens:
+    """A session in which no neighbour declares anything."""
+
+    def liveliness(self):
+        return self
+
+    def get(self, key, timeout):
+        return []
+
+
+def test_links_are_cut_once_and_then_ever_more_rarely(tmp_path, monkeypatch):
+    """So that a neighbour that is merely slow to declare its token is not cut off each time before it does."""
+    (place, _) = places(tmp_path, PAIR, tls=False)
+    (peer,) = place.neighbours
+    cut = []
+    monkeypatch.setattr(sockets, "cut", lambda src, dst: cut.append(src))
+    transport, session = ZenohTransport(place), NoTokens()
+    transport._session = session
+
+    def linked_for(seconds):
+        link = _Link("tcp/127.0.0.1:1", peer.endpoint, "", "a", time.monotonic() - seconds)
+        transport._links = {(link.src, link.dst): link}
+        cut.clear()
+        assert transport._is_missing(session, peer)
+        return bool(cut)
+
+    assert not linked_for(0.0)
+    assert linked_for(PATIENCE + 1)
+    assert not linked_for(PATIENCE + 1)
+    assert linked_for(2 * PATIENCE + 1)
+    while transport._patience[peer.number] < MOST_PATIENCE:
+        assert linked_for(MOST_PATIENCE)
+    assert linked_for(MOST_PATIENCE + 1)
+    assert not linked_for(MOST_PATIENCE / 2)
+    transport._report(peer.number, True)
+    transport._report(peer.number, False)
+    assert linked_for(PATIENCE + 1)  # it was here meanwhile
+    transport._undeclared[peer.number] = time.monotonic() - PATIENCE - 1  # its token went, and its link did not
+    transport._report(peer.number, True)
+    assert linked_for(0.0)
+    transport.deny([peer.name])
+    assert not transport._is_missing(session, peer)
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_hosts_with_names_and_one_port_are_not_taken_for_each_other(tmp_path, tls):
+    """A neighbour that is away must not cost another one its links, although both listen on the same port."""
+    (place, *_) = places(tmp_path, [[1, 2], [0], [0]], tls=tls)
+    there, away = (dataclasses.replace(peer, endpoint=f"tls/{peer.name}.example:7403") for peer in place.neighbours)
+    transport = ZenohTransport(dataclasses.replace(place, hears=(there, away), audience=(there, away)))
+    link = _Link("tls/10.0.0.1:40000", "tls/10.0.0.2:7403", there.name if tls else "", "a", 0.0)
+    transport._links = {(link.src, link.dst): link}
+    assert transport._links_of(away) == []
+    assert transport._links_of(there) == ([link] if tls else [])
+
+
+def test_nothing_is_left_of_a_session_that_was_closed(tmp_path):
+    (place, _) = places(tmp_path, PAIR, tls=False)
+    transport, name = ZenohTransport(place), f"{place.name}-links"
+    for _ in range(3):
+        transport.open(lambda number, frame: None, lambda number, is_there: None)
+        (looking,) = [one for one in threading.enumerate() if one.name == name]
+        transport.close()
+        looking.join(20)
+        assert not looking.is_alive()
+
+
+def test_where_an_agent_listens_may_be_given_by_a_name():
+    assert sockets.is_at("tls/10.0.0.3:7403", "tls/10.0.0.3:7403")
+    assert not sockets.is_at("tls/10.0.0.3:7403", "tls/10.0.0.4:7403")
+    assert not sockets.is_at("tls/10.0.0.3:7403", "tls/10.0.0.3:7404")
+    assert sockets.is_at("tls/10.0.0.3:7403", "tls/camera-3.example:7403")
+    assert not sockets.is_at("tls/10.0.0.3:7403", "tls/camera-3.example:7404")
+    assert sockets.is_at("tls/[::1]:7403", "tls/[0:0::1]:7403")
+    assert sockets.is_at("tls/10.0.0.3:7403", "tls/0.0.0.0:7403")
+    if not hasattr(socket, "TCP_DEFER_ACCEPT"):
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        sockets.ignore_silent(f"tls/localhost:{listening.getsockname()[1]}")
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) > 0
 
 
 def test_closing_is_quick_although_a_neighbour_is_stopped(start, tmp_path):
@@ -238,10 +337,10 @@ def test_its_own_files_are_checked_before_anything_starts(tmp_path):
         ZenohTransport(dataclasses.replace(second, tls=files)).open(print, print)
 
 
-def test_one_link_per_pair(tmp_path):
+def test_both_of_two_neighbours_connect(tmp_path):
     made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
     dialled = [configuration(place)["connect"]["endpoints"] for place in made]
-    assert dialled == [[made[1].listen, made[2].listen], [made[2].listen], []]
+    assert dialled == [[one.listen for one in made if one is not place] for place in made]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "*", "a**", "$x", "a?", "..", "-x", "x" * 65, "@a", "x\n"])
@@ -264,3 +363,15 @@ def test_a_token_that_was_not_reported_is_looked_for(tmp_path):
     finally:
         for transport in transports:
             transport.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="needs Linux")
+def test_a_link_whose_other_end_is_gone_is_not_open() -> None:
+    """So a neighbour that opened its session anew is not taken for a second one."""
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as here:
+        there, _ = door.accept()
+        ends = [f"tls/{host}:{port}" for host, port in (here.getsockname(), here.getpeername())]
+        assert sockets.is_open(*ends)
+        there.close()
+        assert here.recv(1) == b""
+        assert not sockets.is_open(*ends)

@@ -480,3 +480,8 @@ def test_one_message_per_receiver():
 
     run = collaborate([[1.0, 10.0, 100.0]], RING_3, 1, broken(emit=emit, absorb=absorb))
     assert run.statistics[1].tolist() == [[110.0, 2 * 101.0, 3 * 11.0]]
+
+
+def test_large_costs_are_written_out():
+    run = collaborate(np.ones((2, 5)), policy.metropolis(topology.ring(5)), 20)
+    assert "200 transmissions, 12800 bits per item" in repr(run)

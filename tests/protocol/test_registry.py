@@ -166,3 +166,10 @@ def test_descriptions_are_for_people():
         registry.describe(Quantised(LabelStability(2, 1 / 3), 4, 2.0)) == "label-stability:2,0.3333, 4 bits within ±2"
     )
     assert registry.describe(Stubborn(0.5)) == "Stubborn(share=0.5)"
+
+
+def test_eigenvalue_steps_are_described_by_their_number():
+    """Their text has all numbers and comes back; what people read has not."""
+    rule = schedule.eigenvalue_steps(policy.uniform(topology.ring(12))).rule
+    assert registry.rule_from_text(registry.to_text(rule)) == rule
+    assert (repr(rule), registry.describe(rule)) == ("Polynomial(6 steps)", "polynomial of 6 steps")

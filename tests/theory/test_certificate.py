@@ -245,11 +245,19 @@ def test_a_team_without_centers_has_the_raw_guarantee(digits, center):
     assert team.certify(test.views, test.y, exact=True).delta < found.delta
 
 
-def test_rules_without_a_guarantee_are_refused(digits):
+@pytest.mark.parametrize("rule", [LabelStability(1, 0.1), Quantised(LabelStability(1, 0.1), bits=6, bound=12.0)])
+def test_a_rule_without_a_theorem_has_what_held_out_items_say(digits, rule):
     train, test, grid, names = digits
-    team = Team(names, grid, rule=LabelStability(1, 0.1)).fit(train.views, train.y)
-    with pytest.raises(AssumptionError, match="none for LabelStability"):
-        team.certify(test.views, test.y)
+    team = Team(names, grid, rule=rule).fit(train.views, train.y)
+    found, run = team.certify(test.views, test.y), team.run(test.views)
+    said = theory.evidence(run.statistics, np.where(test.y == 1, 1, -1), classes=(1, -1))
+    np.testing.assert_array_equal(found.errors, run.errors(test.y))
+    np.testing.assert_array_equal(found.evidence.at_most, said.at_most)
+    assert np.isnan(found.bound).all()
+    assert np.isnan(found.limit)
+    assert "label-stability" in found.no_theorem
+    with pytest.raises(AssumptionError, match="give statistics="):
+        theory.certify(run.statistics[0], test.y, grid, rule=rule)
 
 
 @pytest.mark.parametrize("rule", [DeGroot(), Quantised(DeGroot(), bits=6, bound=0.9)], ids=["exact", "few bits"])

@@ -12,7 +12,8 @@ from typing import Any
 from collegium.errors import LiveError
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-JSON, NPY, PNG, JPEG = "application/json", "application/x-npy", "image/png", "image/jpeg"
+JSON, PNG, JPEG = "application/json", "image/png", "image/jpeg"
+NPY, NPZ = "application/x-npy", "application/x-npz"
 RETRY_AFTER = 0.4
 """Seconds, for what a port itself refuses for now: less than half of what an agent waits for a view by default, so that
 a retry is no reason for the others to decide without it."""
@@ -56,6 +57,8 @@ class ServiceSettings:
 
     token_sha256: str | None = None
     """SHA-256 of the bearer token, in hexadecimal; None: no token is needed."""
+    reader_sha256: str | None = None
+    """SHA-256 of a token with which everything may be read and nothing submitted."""
     limits: Limits = Limits()
     requests: int = 256
     """Requests in progress."""
@@ -64,13 +67,15 @@ class ServiceSettings:
     queue: int = 8
     """Requests that wait for the model, or to be decoded."""
     answer_seconds: float = 120.0
-    """For the network to decide; then the client is told to retry later."""
+    """For the network to decide; then the client is asked to retry later."""
     grace_seconds: float = 15.0
     """At the end, for what was accepted to be answered."""
 
     def __post_init__(self) -> None:
-        if self.token_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", self.token_sha256):
-            raise LiveError("token_sha256 must be the SHA-256 of the token: 64 hexadecimal digits")
+        for name in ("token_sha256", "reader_sha256"):
+            given = getattr(self, name)
+            if given is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", given):
+                raise LiveError(f"{name} must be the SHA-256 of the token: 64 hexadecimal digits")
 
 
 class Admission:
@@ -78,16 +83,24 @@ class Admission:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
-        self._token = settings.token_sha256.lower() if settings.token_sha256 else None
+        self.use(settings)
         self.requests = 0
         self._held = 0
 
-    def check(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raise `Refusal` unless one more request may be begun."""
-        if self._token is not None:
-            scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-            given = hashlib.sha256(token.strip()).hexdigest()
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(given, self._token):
+    def use(self, settings: ServiceSettings) -> None:
+        """From now on these tokens are right."""
+        self._tokens = [one.lower() if one else None for one in (settings.token_sha256, settings.reader_sha256)]
+
+    def check(self, headers: Mapping[bytes, bytes], is_reading: bool = False) -> None:
+        """Raise `Refusal` unless one more request may be begun; is_reading: it changes nothing."""
+        token, reader = self._tokens
+        if token is not None:
+            scheme, _, shown = headers.get(b"authorization", b"").partition(b" ")
+            given = hashlib.sha256(shown.strip()).hexdigest() if scheme.lower() == b"bearer" else ""
+            is_reader = reader is not None and hmac.compare_digest(given, reader)
+            if is_reader and not is_reading:
+                raise Refusal(403, "this token is for reading: items need the token of this agent")
+            if not is_reader and not hmac.compare_digest(given, token):
                 if b"authorization" in headers:
                     raise Refusal(401, "this is not the token of this network")
                 raise Refusal(401, "this port needs a token: send the header Authorization: Bearer …")

@@ -8,6 +8,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from collegium._serving.crowd import Crowd
+
 WAKE = "collegium.wake"
 
 
@@ -53,6 +55,8 @@ class CarefulProtocol(HttpToolsProtocol):
     scope, which makes `receive` return; so a request that waits for something else as well needs no second task.
     """
 
+    crowd: Crowd[CarefulProtocol] = Crowd(1024)
+    """All connections of the port; each port has a class of its own."""
     head_bytes = 1 << 16
     head_seconds = 10.0
     body_seconds = 30.0
@@ -60,12 +64,16 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
+        too_many = self.crowd.enter(self, self.client[0] if self.client else "")
+        if too_many is not None:
+            too_many.transport.close()
         self._part, self._parsed, self._unparsed = _Part.NOTHING, 0, 0
         self._stalled: asyncio.TimerHandle | None = None
         self._slow: asyncio.TimerHandle | None = self.loop.call_later(self.head_seconds, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.crowd.leave(self)
         self._stop_clock()
         self._cancel_stalled()
 
@@ -96,6 +104,7 @@ class CarefulProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._part = _Part.BODY
         self._stop_clock()
+        self.crowd.work(self)
         super().on_headers_complete()
         self.scope["extensions"] = {WAKE: self.cycle.message_event.set}  # type: ignore[dict-item]
 
@@ -107,6 +116,8 @@ class CarefulProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         is_last = not self.pipeline
         super().on_response_complete()
+        if is_last:
+            self.crowd.rest(self)
         if is_last and self.cycle.more_body:  # answered before all of the body arrived: the rest is not needed
             self.transport.close()
 

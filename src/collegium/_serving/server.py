@@ -8,13 +8,14 @@ import math
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
+from collegium._serving.crowd import Crowd
 from collegium._serving.protocol import CarefulProtocol
 from collegium._serving.tls import Tls
 from collegium.errors import LiveError
@@ -56,12 +57,23 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def named_host(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The host that a request names, without its port; None if it names none."""
+    host = next((value for name, value in headers if name == b"host"), None)
+    if host is None:
+        return None
+    written = host.decode("latin-1").lower()
+    return written[1:].partition("]")[0] if written.startswith("[") else written.partition(":")[0]
+
+
 class Server:
     """An application on a bound port, open while `run` runs.
 
     tls: serve HTTPS; client_certificates: accept only clients with a certificate of the same authority;
-    connections: how many at once; grace_seconds: at the end, for requests in progress;
-    started, ending: called when the port is open, and before it waits for requests in progress.
+    connections: how many at once, idle ones beyond them are closed;
+    grace_seconds: at the end, for requests in progress;
+    started, ending: called when the port is open, and when it is to end;
+    is_drained: whether nothing is left that was accepted: until then, and within the grace, the port stays open.
     """
 
     def __init__(
@@ -75,12 +87,16 @@ class Server:
         grace_seconds: float = 15.0,
         started: Callable[[], object] = lambda: None,
         ending: Callable[[], object] = lambda: None,
+        is_drained: Callable[[], bool] = lambda: True,
     ) -> None:
         host, port = bound.getsockname()[:2]
+        self.application: Any = application
+        self.crowd: Crowd[CarefulProtocol] = Crowd(connections)
+        protocol = type("Protocol", (CarefulProtocol,), {"crowd": self.crowd})
         config = uvicorn.Config(
-            application, host, port, http=CarefulProtocol, loop="asyncio", ws="none", lifespan="on", interface="asgi3",
+            application, host, port, http=protocol, loop="asyncio", ws="none", lifespan="on", interface="asgi3",
             log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
-            limit_concurrency=connections, timeout_keep_alive=75, timeout_graceful_shutdown=math.ceil(grace_seconds),
+            timeout_keep_alive=75, timeout_graceful_shutdown=math.ceil(grace_seconds),
             ssl_certfile=tls.certificate if tls else None, ssl_keyfile=tls.key if tls else None,
             ssl_ca_certs=str(tls.ca) if tls and client_certificates else None,
             ssl_cert_reqs=ssl.CERT_REQUIRED if client_certificates else ssl.CERT_NONE,
@@ -91,7 +107,7 @@ class Server:
             bound.close()
             raise LiveError(f"the certificate of the port cannot be used: {problem}") from None
         self._started = threading.Event()
-        self._uvicorn = _Uvicorn(config, [self._started.set, started], ending)
+        self._uvicorn = _Uvicorn(config, [self._started.set, started], ending, is_drained, grace_seconds)
         self._socket = bound
         self.url = url(bound, is_https=tls is not None)
 
@@ -121,13 +137,23 @@ class _Uvicorn(uvicorn.Server):
     """Uvicorn without a clock that wakes it ten times a second, and a signal that ends the port, not the process."""
 
     def __init__(
-        self, config: uvicorn.Config, started: Sequence[Callable[[], object]], ending: Callable[[], object]
+        self,
+        config: uvicorn.Config,
+        started: Sequence[Callable[[], object]],
+        ending: Callable[[], object],
+        is_drained: Callable[[], bool],
+        grace: float,
     ) -> None:
         super().__init__(config)
-        self._on_started, self._on_ending = started, ending
+        self._on_started, self._on_ending, self._is_drained, self._grace = started, ending, is_drained, grace
         self._wake: Callable[[], object] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.ssl:
+            loop = asyncio.get_running_loop()
+            # Uvicorn has no setting for it, and asyncio's minute is long for idle connections.
+            slow = partial(loop.create_server, ssl_handshake_timeout=CarefulProtocol.head_seconds)
+            loop.create_server = slow  # type: ignore[method-assign]
         await super().startup(sockets)
         for tell in self._on_started:
             tell()
@@ -139,6 +165,9 @@ class _Uvicorn(uvicorn.Server):
             await ended.wait()
         self._wake = None
         self._on_ending()
+        latest = loop.time() + self._grace
+        while not self._is_drained() and loop.time() < latest and not self.force_exit:
+            await asyncio.sleep(0.02)
 
     def end(self) -> None:
         self.should_exit = True

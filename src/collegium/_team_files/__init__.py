@@ -5,10 +5,12 @@
     00-north.skops       one file per agent: scikit-learn estimators as skops writes them,
     01-east.safetensors  the weights of a PyTorch module,
     02-west.onnx         or the ONNX file
+    sets.npz             what prediction sets need, if the team was given held-out items
 
 Checksums notice damage and edits, but not a forger who computes them anew. Against forgers there is no code in any
 file: types that skops does not know to be harmless are loaded only if they are named in `trusted`, and a PyTorch module
-that is none of ours is brought by the user.
+that is none of ours is brought by the user. What the same user saved on the same machine is known by its signature,
+local.sig, and needs no such list.
 """
 
 from collegium._team_files.loading import load

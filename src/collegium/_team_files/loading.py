@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collegium._team_files import models, policy_file
-from collegium._team_files.folder import HELD_OUT, LEARNED, MANIFEST, SEEN, read_file, read_manifest
+from collegium._team_files import models, own, policy_file, sets_file
+from collegium._team_files.folder import HELD_OUT, LEARNED, MANIFEST, SEEN, manifest_text, read_file, read_manifest
 from collegium._team_files.values import Malformed, decode_part
 from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.preparation import Preparation
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collegium.team import Team
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "rounds": (Integral,),
-    "rule": (Rule,),
+    "rounds": (Integral, type(None)),
+    "rule": (Rule, type(None)),
     "center": (bool, np.bool_, str),
     "calibrate": (bool, np.bool_, str),
     "bounded": (bool, np.bool_),
@@ -37,17 +37,20 @@ def load(folder: Path, modules: Mapping[str, Any] | None = None, trusted: Collec
     """Read a team back, or say which file is not what was written.
 
     `modules` gives the PyTorch module (or a function that makes it, or an unfitted TorchModel with its transform) of
-    every agent whose module is the user's own; `trusted` names types that skops does not know to be harmless.
+    every agent whose module is the user's own; `trusted` names types that skops does not know to be harmless, which
+    is not needed for what this user saved on this machine.
     """
-    names = _type_names(trusted)
+    names: list[str] | None = _type_names(trusted)
     content = read_manifest(folder)
+    if own.is_own(folder, manifest_text(content)):
+        names = None
     try:
         return _team(folder, content, {} if modules is None else modules, names)
     except (Malformed, RecursionError) as problem:
         raise InputFileError(f"{folder / MANIFEST} is not a manifest that Team.save writes: {problem}") from None
 
 
-def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], trusted: list[str]) -> Team:
+def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], trusted: list[str] | None) -> Team:
     from collegium.team import Team
 
     entries = _entries(content)
@@ -75,6 +78,11 @@ def _team(folder: Path, content: dict[str, Any], modules: Mapping[str, Any], tru
         if name in learned:
             setattr(team, name, learned[name])
     team.held_out_ = None  # its errors are not saved
+    team.conformal_ = {}
+    if isinstance(content.get("files"), dict) and sets_file.NAME in content["files"]:
+        path, data = read_file(folder, sets_file.NAME, content)
+        team.conformal_ = sets_file.from_bytes(path, data, team._names(), len(team.classes_))
+        team.conformal_of_ = team._conversation()
     return team
 
 
@@ -114,7 +122,12 @@ def _learned(content: dict[str, Any], K: int) -> dict[str, Any]:
     classes, temperature, center, gains = (learned[name] for name in LEARNED)
     C = len(classes) if np.ndim(classes) == 1 else 0
     each = (K,) if C == 2 else (K, C)
-    if C < 2 or np.shape(temperature) not in ((K,), each) or np.shape(center) != each or np.shape(gains) != (K,):
+    if (
+        C < 2
+        or np.shape(temperature) not in ((K,), each)
+        or np.shape(center) != each
+        or np.shape(gains) not in ((K,), each)
+    ):
         raise Malformed(f"it should have learned classes, and of {K} agents temperatures, centers and gains for them")
     if not all(getattr(array, "dtype", None) == np.float64 for array in (temperature, center, gains)):
         raise Malformed("temperatures, centers and gains should be in double precision")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ _KINDS: dict[str, Any] = {
 }
 # Settings that the recipe leaves out: the file holds them, or the user brings them.
 _ELSEWHERE = {SklearnModel: {"estimator"}, OnnxModel: {"path"}, TorchModel: {"module", "transform"}}
-_TYPES: dict[str, type] = {"clip": Real, "training": Training}
+_TYPES: dict[str, Any] = {"clip": Real, "training": Training, "providers": (list, tuple), "threads": Integral}
 
 
 def recipe(model: Any) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def write(model: Any, folder: Path, stem: str) -> tuple[str, str]:
     return name, checksum
 
 
-def read(entry: dict[str, Any], path: Path, data: bytes, given: Any, trusted: Collection[str]) -> Model:
-    """The model of a recipe and a file; `given` is the module where the user has to bring it."""
+def read(entry: dict[str, Any], path: Path, data: bytes, given: Any, trusted: Collection[str] | None) -> Model:
+    """The model of a recipe and a file; `given` is the module where the user has to bring it, None trusts all types."""
     kind, settings = _KINDS.get(str(entry.get("kind"))), decode_part(entry, "settings")
     if kind is None:
         raise Malformed(f"{str(entry.get('kind'))[:60]!r} is no kind of model")

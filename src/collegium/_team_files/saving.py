@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from collegium._team_files import models, policy_file
+from collegium._team_files import models, own, policy_file, sets_file
 from collegium._team_files.folder import (
     FORMAT,
     HELD_OUT,
@@ -22,6 +23,7 @@ from collegium._team_files.folder import (
 )
 from collegium._team_files.values import encode
 from collegium.agents.base import Model
+from collegium.agents.torch_model import TorchModel
 from collegium.errors import CollegiumError, ModelError
 
 if TYPE_CHECKING:
@@ -30,9 +32,29 @@ if TYPE_CHECKING:
 _LIBRARIES = {".skops": ("scikit-learn", "skops"), ".safetensors": ("torch", "safetensors"), ".onnx": ("onnxruntime",)}
 
 
-def save(team: Team, folder: Path) -> None:
-    """Write the fitted team to a folder that is new or empty."""
-    agents = _described(team)
+def save(team: Team, folder: Path, onnx: bool = False) -> None:
+    """Write the fitted team to a folder that is new or empty; with `onnx`, torch modules of the user's own as ONNX."""
+    with TemporaryDirectory() as made:
+        _save(team, folder, _exported(team, Path(made)) if onnx else team.models_)
+
+
+def _exported(team: Team, folder: Path) -> list[Any]:
+    found = []
+    for k, (name, model) in enumerate(zip(team._names(), team.models_, strict=True)):
+        if type(model) is not TorchModel:
+            found.append(model)
+            continue
+        from collegium._team_files.exported import export
+
+        try:
+            found.append(export(model, folder / f"{k}.onnx"))
+        except CollegiumError as mistake:
+            raise type(mistake)(f"agent {name!r}: {mistake}") from None
+    return found
+
+
+def _save(team: Team, folder: Path, fitted: list[Any]) -> None:
+    agents = _described(team, fitted)
     settings = {name: value for name, value in team.get_params(deep=False).items() if name not in ("agents", "policy")}
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -44,24 +66,28 @@ def save(team: Team, folder: Path) -> None:
     }
     with new_folder(folder) as new:
         files = {policy_file.NAME: write_file(new / policy_file.NAME, policy_file.to_bytes(team.policy))}
-        for k, (agent, model) in enumerate(zip(agents, team.models_, strict=True)):
+        for k, (agent, model) in enumerate(zip(agents, fitted, strict=True)):
             stem = f"{k:02d}-{re.sub('[^A-Za-z0-9_-]+', '-', agent['name'])[:60]}"
             try:
                 agent["file"], checksum = models.write(model, new, stem)
             except CollegiumError as mistake:
                 raise type(mistake)(f"agent {agent['name']!r}: {mistake}") from None
             files[agent["file"]] = checksum
+        if known := getattr(team, "conformal_", {}):
+            files[sets_file.NAME] = write_file(new / sets_file.NAME, sets_file.to_bytes(known))
         content |= {"files": files, "versions": _versions(files)}
-        write_file(new / MANIFEST, manifest_text(content))
+        text = manifest_text(content)
+        write_file(new / MANIFEST, text)
+        own.sign(new, text)
 
 
-def _described(team: Team) -> list[dict[str, Any]]:
+def _described(team: Team, fitted: list[Any]) -> list[dict[str, Any]]:
     K = len(team._models())  # names and policy are checked here
     if len(team.models_) != K:
         raise ModelError(f"this team was fitted with {len(team.models_)} agents and has {K} now: fit it again")
     team._unchanged()
     agents = []
-    for (name, given), model in zip(team.agents, team.models_, strict=True):
+    for (name, given), model in zip(team.agents, fitted, strict=True):
         try:
             recipe = models.recipe(model)
         except CollegiumError as mistake:

@@ -26,12 +26,14 @@ def to_bytes(model: SklearnModel) -> bytes:
     return data
 
 
-def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Collection[str]) -> SklearnModel:
-    """The model again, if all its types are trusted."""
+def from_bytes(settings: dict[str, Any], path: Path, data: bytes, trusted: Collection[str] | None) -> SklearnModel:
+    """The model again, if all its types are trusted; with None they are."""
     import skops.io
 
     try:
-        unknown = sorted(set(skops.io.get_untrusted_types(data=data)) - set(trusted))
+        found = skops.io.get_untrusted_types(data=data)
+        trusted = found if trusted is None else trusted
+        unknown = sorted(set(found) - set(trusted))
     except Exception as problem:
         raise InputFileError(f"{path} is not a skops file: {brief(problem)}") from None
     if unknown:

@@ -51,7 +51,8 @@ def to_signs(y: ArrayLike, n: int, classes: Sequence[Any] | None = None) -> NDAr
     unknown = np.flatnonzero(~(is_positive | is_negative))
     if len(unknown):
         raise LabelError(
-            f"label {_plain(labels[unknown[0]])!r} of item {unknown[0]} is neither {positive!r} nor {negative!r}"
+            f"label {_plain(labels[unknown[0]])!r} of item {unknown[0]} is neither {_plain(positive)!r} nor "
+            f"{_plain(negative)!r}"
         )
     return np.where(is_positive, np.int8(1), np.int8(-1))
 
@@ -72,6 +73,15 @@ def to_places(y: ArrayLike, n: int, C: int, classes: Sequence[Any] | None = None
         if label not in place:
             raise LabelError(f"label {label!r} of item {i} is none of {', '.join(map(repr, place))}")
     return np.array([place[label] for label in labels.tolist()], np.intp)
+
+
+def to_entries(y: ArrayLike, n: int, C: int, classes: Sequence[Any] | None = None) -> NDArray[np.intp]:
+    """Labels of n items as places 0 … C-1; of two classes +1 has place 0 and -1 has place 1.
+
+    >>> to_entries([1, -1], 2, 2)
+    array([0, 1])
+    """
+    return to_places(y, n, C, classes) if C > 2 else np.where(to_signs(y, n, classes) > 0, 0, 1)
 
 
 def _one_per_item(y: ArrayLike, n: int) -> NDArray[Any]:

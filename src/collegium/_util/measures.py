@@ -39,6 +39,17 @@ def leads(statistics: Doubles, places: NDArray[np.intp]) -> NDArray[np.bool_]:
     return np.asarray(beaten == statistics.shape[-1] - 1)
 
 
+def behind(entries: Doubles) -> Doubles:
+    """How far each class is behind the best of the others, shape (…, C); negative for the one that leads.
+
+    >>> behind(np.array([0.5, 2.0, -2.5])).tolist()
+    [1.5, -1.5, 4.5]
+    """
+    best = np.sort(entries, axis=-1)[..., -2:]
+    rival = np.where(entries == best[..., 1:], best[..., :1], best[..., 1:])
+    return np.asarray(rival - entries)
+
+
 class Interval(NamedTuple):
     """A mean and the half-width of its interval."""
 

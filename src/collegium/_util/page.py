@@ -19,6 +19,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; } details { m
 summary { cursor: pointer; } .wide { overflow-x: auto; } .holds { color: var(--good); font-weight: 600; }
 .fails { color: var(--bad); font-weight: 600; } .open { color: var(--open); font-weight: 600; }
 .claim { min-width: 20rem; }
+@media (prefers-color-scheme: dark) { img { filter: invert(.93) hue-rotate(180deg); } } /* drawn on white; hues stay */
 """
 
 

@@ -138,7 +138,9 @@ def guarded(what: str, file: str, function: Callable[..., Any], *arguments: Any)
 def _split(written: str) -> tuple[Path, str]:
     file, _, name = written.rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
-        raise InputFileError(f"{written!r} does not say what to take from the file: write {FORM}, such as mine.py:load")
+        raise InputFileError(
+            f"{written!r} does not name what to take from the file: write {FORM}, such as mine.py:load"
+        )
     return Path(file), name
 
 
@@ -201,7 +203,7 @@ def _where(problem: BaseException, file: str) -> str:
 
 
 def _what(problem: BaseException) -> str:
-    """The kind of a problem and its own words."""
+    """The kind of a problem and its message."""
     words = str(problem.msg) if isinstance(problem, SyntaxError) else brief(problem)
     kind = type(problem).__name__
     return words if words.startswith(kind) else f"{kind}: {words}"

@@ -1,11 +1,11 @@
-"""A progress bar with the time left, on standard error, for whatever takes longer than a moment."""
+"""Progress with the time left, on standard error, for whatever takes longer than a moment: a bar, or lines in a log."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sized
-from contextlib import contextmanager
-from threading import RLock, Timer
+from contextlib import contextmanager, suppress
+from threading import Event, RLock, Thread, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,8 +17,14 @@ T = TypeVar("T")
 DELAY = 2.0
 """Seconds of work before a bar is worth showing."""
 
+EVERY = 60.0
+"""Seconds between lines where standard error is no terminal."""
+in_log = False
+"""Whether such lines are written: the command line wants them, a library's user or a worker process does not."""
+
 _lock = RLock()
 _shown: list[Bar] = []
+_logged: list[Bar] = []
 _display: Progress | None = None
 
 
@@ -69,6 +75,14 @@ class Bar:
         minutes, seconds = divmod(max(0, round(seconds)), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left"
 
+    @property
+    def line(self) -> str:
+        """How far it is, for a log."""
+        amount = self.amount
+        if self.total and not self._in_bytes:
+            amount = f"{self.completed:.4g} of {self.total:.4g} ({amount})"
+        return f"{self.label}: {', '.join(filter(None, (amount, self.left))) or 'at work'}"
+
     def _show(self) -> None:
         with _lock:
             if not self._ended:
@@ -90,8 +104,9 @@ class Bar:
 def progress(label: str, total: float | None, start: float = 0, *, in_bytes: bool = False) -> Iterator[Bar]:
     """A bar for a block of work, gone when the block ends. `total=None` means that the amount is not known.
 
-    It shows after two seconds, and only where standard error is a terminal; bars inside one another stand below
-    one another. Work that goes on where an earlier run left off begins at `start`.
+    It shows after two seconds where standard error is a terminal; bars inside one another stand below one another.
+    Elsewhere the command line writes a line every minute. Work that goes on where an earlier run left off begins at
+    `start`.
 
     >>> with progress("training", total=3) as bar:
     ...     bar.advance()
@@ -101,7 +116,8 @@ def progress(label: str, total: float | None, start: float = 0, *, in_bytes: boo
     """
     bar = Bar(label, total, start, in_bytes=in_bytes)
     if not _is_terminal():
-        yield bar
+        with _lines(bar):
+            yield bar
         return
     timer = Timer(DELAY, bar._show)  # work that is slow to report anything is shown in time too
     timer.daemon = True
@@ -113,13 +129,41 @@ def progress(label: str, total: float | None, start: float = 0, *, in_bytes: boo
         bar._end()
 
 
-def track(items: Iterable[T], label: str, total: float | None = None) -> Iterator[T]:
+@contextmanager
+def _lines(bar: Bar) -> Iterator[None]:
+    """A line every minute about all work under way, by a thread of the outermost."""
+    if not in_log:
+        yield
+        return
+    ended = Event()
+    with _lock:
+        _logged.append(bar)
+        if len(_logged) == 1:
+            Thread(target=_write_lines, args=(ended,), name="progress", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        with _lock:
+            _logged.remove(bar)
+
+
+def _write_lines(ended: Event) -> None:
+    while not ended.wait(EVERY):
+        with _lock:
+            line = "; ".join(bar.line for bar in _logged)
+        with suppress(OSError, ValueError):  # closed
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+
+def track(items: Iterable[T], label: str) -> Iterator[T]:
     """The same items one by one, with a bar that counts them.
 
     >>> list(track("abc", "reading"))
     ['a', 'b', 'c']
     """
-    known = len(items) if total is None and isinstance(items, Sized) else total
+    known = len(items) if isinstance(items, Sized) else None
     with progress(label, known) as bar:
         for item in items:
             yield item

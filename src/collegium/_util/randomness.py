@@ -207,6 +207,11 @@ class Draws:
     def __len__(self) -> int:
         return len(self._keys[0])
 
+    @property
+    def items(self) -> U64:
+        """A 64-bit word for every item, the same at all agents and in all rounds of a run or a live network."""
+        return np.asarray((self._keys[0].astype(np.uint64) << np.uint64(32)) | self._keys[1].astype(np.uint64))
+
     def take(self, rows: NDArray[Any]) -> "Draws":
         """The draws of some of the items, going on where these are."""
         some = Draws.of_keys((self._keys[0][rows], self._keys[1][rows]), self.agent, self.round)

@@ -40,7 +40,10 @@ def check_scores_of_classes(scores: ArrayLike, K: int) -> Doubles:
         raise ScoreError(
             f"scores have {columns} columns, but the network has {K} agents: one column per agent.{turned}"
         )
-    if not np.isfinite(values).all():
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        certain = np.isfinite(flat @ flat)  # the quickest way to see that all are finite; large numbers need a look
+    if not certain and not np.isfinite(values).all():
         bad = np.asarray(~np.isfinite(values).reshape(n, K, -1).all(axis=2))
         kind = "NaN" if np.isnan(values).any() else "infinite values"
         k = int(np.flatnonzero(bad.any(axis=0))[0])
@@ -61,10 +64,10 @@ def _of_classes(values: Doubles) -> Doubles:
             f"scores of shape (items, agents, classes) are for three classes or more, got {d}: two classes are one "
             "number, positive for the second class, in an array of shape (items, agents)"
         )
-    rows = values.reshape(-1, d)
-    with np.errstate(over="ignore", invalid="ignore"):  # products, because sums over a short axis are slow
-        sums = np.abs(rows @ np.ones(d)).reshape(values.shape[:2])
-    size = (np.abs(rows) @ np.full(d, 1 / d)).reshape(sums.shape)
+    if _sums_to_zero(values):
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, size = np.abs(values.sum(axis=2)), np.abs(values / d).sum(axis=2)
     near = sums <= 1e-6 * np.maximum(size, 1.0)
     if not near.all():
         i, k = np.argwhere(~near)[0]
@@ -80,9 +83,25 @@ def centred(values: Doubles) -> Doubles:
 
     What rounding left over is shared out, so that no entry has more of it than another; doing it twice changes nothing.
     """
+    if _sums_to_zero(values):
+        return values
     with np.errstate(over="ignore", invalid="ignore"):
         sums, size = np.abs(values.sum(axis=-1)), np.abs(values).max(axis=-1, initial=0.0)
         off = ~(sums <= 1e-12 * size)
         if not off.any():
             return values
         return np.where(off[..., None], values - values.mean(axis=-1, keepdims=True), values)
+
+
+def _sums_to_zero(values: Doubles) -> bool:
+    """Whether all of (…, d) certainly sum to zero but for rounding, told by products: sums over a short axis are slow.
+
+    A mean size is at most the largest, and two orders of summation differ by d² roundings of the largest at most.
+    """
+    if not values.size:
+        return True
+    d = values.shape[-1]
+    rows = np.ascontiguousarray(values).reshape(-1, d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(rows) @ np.full(d, (1e-12 - 2 * d * d * np.finfo(np.float64).eps) / d)
+        return bool(np.isfinite(size).all() and (np.abs(rows @ np.ones(d)) <= size).all())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collegium.agents.callable_model import CallableModel
     from collegium.agents.independent import train
     from collegium.agents.onnx_model import OnnxModel
-    from collegium.agents.optimisation import ADAM, SGD, Training
+    from collegium.agents.optimisation import ADAM, SGD, SGD_SHORT, Training
     from collegium.agents.pipeline import ScorePipeline, bounded
     from collegium.agents.scores import Scores
     from collegium.agents.sklearn_model import SklearnModel
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ADAM": "optimisation",
     "SGD": "optimisation",
+    "SGD_SHORT": "optimisation",
     "CallableModel": "callable_model",
     "MicroCNN": "torch_model",
     "Model": "base",
@@ -44,6 +45,7 @@ _HOMES = {
 __all__ = [
     "ADAM",
     "SGD",
+    "SGD_SHORT",
     "CallableModel",
     "MicroCNN",
     "Model",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from collegium.errors import ModelError
 
 CLIP = 1e-6
 """Probabilities are kept this far from 0 and 1: no log-odds above 13.8."""
+KINDS = ("score", "probabilities")
+"""What the outputs of a function or module may be."""
 _SUM_TOLERANCE = 1e-3  # probabilities in half precision sum to one within this; logits do so only by accident
 
 
@@ -52,6 +55,23 @@ def to_scores(outputs: Any, n: int, what: str, positive: int = 1) -> Doubles:
             "Look for gaps in the view, or fix the model."
         )
     return scores
+
+
+def warn_of_probabilities(outputs: Any, what: str, remedy: str) -> None:
+    """A word where outputs that are taken for scores look like probabilities: all of many between 0 and 1."""
+    values = numbers(outputs, what)
+    if not values.ndim or len(values) < 8 or not (values.min() >= 0 and values.max() <= 1):
+        return
+    if values.ndim == 2 and values.shape[1] > 1:
+        found = bool((np.abs(values.sum(axis=1) - 1) <= _SUM_TOLERANCE).all())
+    else:
+        found = bool(values.min() < 0.5 < values.max())
+    if found:
+        warnings.warn(
+            f"all outputs of {what} lie between 0 and 1, but they are taken for scores, which are negative for the "
+            f"other class: {remedy}",
+            stacklevel=4,
+        )
 
 
 def log_odds(p: ArrayLike, clip: float = CLIP, q: ArrayLike | None = None) -> Doubles:

@@ -51,6 +51,6 @@ def check_weights(weights: ArrayLike, n: int) -> Doubles:
     """Weights of n items: none negative, scaled so that their mean is 1."""
     w = np.asarray(weights, np.float64)
     if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.any():
-        raise ModelError(f"sample_weight must be {n} numbers, one per item, none negative and not all 0")
+        raise ModelError(f"sample_weight must be {n} numbers, one per item, none negative and not all zero")
     scaled: Doubles = w / w.mean()
     return scaled

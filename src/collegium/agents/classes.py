@@ -70,12 +70,10 @@ def agreed_classes(agents: Sequence[tuple[str, Any]], classes: Sequence[Any] | N
             except ModelError as mistake:
                 raise ModelError(f"agent {name!r}: {mistake}") from None
         elif known != agreed.tolist():
-            advice = (
-                "the second is +1, so their scores would mean different things. Fit them on the same two labels."
-                if len(agreed) == 2
-                else "give classes= with all of them if each agent knows only some."
-            )
-            raise ModelError(f"agent {name!r} knows the classes {known}, while {who} {agreed.tolist()}: {advice}")
+            advice = "give classes= with all of them if each agent knows only some"
+            if len(agreed) == len(known) == 2:
+                advice = f"the second is +1, so their scores would mean different things. Fit them alike, or {advice}"
+            raise ModelError(f"agent {name!r} knows the classes {known}, while {who} {agreed.tolist()}: {advice}.")
     return np.array([-1, 1]) if agreed is None else agreed
 
 

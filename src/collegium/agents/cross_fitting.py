@@ -6,6 +6,7 @@ scores, their scale and their threshold, is learned from held-out items.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from collegium.agents._seeding import descend, seeded
 from collegium.agents._splitting import folds, split
 from collegium.agents.base import Doubles, Model, View
 from collegium.agents.independent import Fit, Task, fit_side_by_side
+from collegium.errors import ModelError
 
 HeldOut = Literal["none", "part", "in turn"]
 
@@ -43,21 +45,34 @@ def fit_agents(
     validation: float,
     wants_training: bool,
     workers: int | None,
+    is_seeded: bool = True,
+    weights: Doubles | None = None,
 ) -> Fitted:
     """Fit every agent's model on its own view.
 
     y: +1 and -1, or places of more than two classes.
     held_out: "part" leaves the part `validation` of the items out of everybody's training. "in turn" fits on all items,
         and once more for each of 1 / `validation` parts without that part, to score it. Not where a class has one item.
+    is_seeded: whether the caller chose the seed `root`; if not, the part left out is the same in every fit.
+    weights: how much each item counts in fitting the models, shape (n,).
     """
+    for name, model in zip(names, models, strict=True) if weights is not None else ():
+        if not getattr(model, "weighs_items", False):
+            raise ModelError(f"agent {name!r}: its model cannot weigh items: leave out sample_weight")
     if held_out == "in turn" and min(np.unique(y, return_counts=True)[1]) < 2:
         held_out = "none"
+        warnings.warn(
+            "a class has a single item, so none can be held out: scores are used as they are, without temperatures and "
+            "thresholds, and nothing tells whether the team is better than its members. Give it another item.",
+            stacklevel=3,
+        )
     wants_training |= held_out == "none"  # of some items there must be scores, to know how large they are
     inside, outside = np.arange(len(y)), np.empty(0, np.int64)
     if held_out == "part":
-        inside, outside = split(y, validation, np.random.default_rng(descend(root, 0)))
+        # The same part in every fit unless a seed says otherwise, as the parts below.
+        inside, outside = split(y, validation, np.random.default_rng(descend(root, 0) if is_seeded else 0))
     tasks = [
-        Task(name, seeded(model, descend(root, 1, k)), view, y, inside, outside, None, classes, wants_training)
+        Task(name, seeded(model, descend(root, 1, k)), view, y, inside, outside, None, classes, wants_training, weights)
         for k, (name, model, view) in enumerate(zip(names, models, views, strict=True))
     ]
     parts = []

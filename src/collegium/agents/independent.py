@@ -99,6 +99,8 @@ class Task(NamedTuple):
     classes: int = 2
     scores_training: bool = True
     """Whether the scores of the items it is fitted on are wanted too."""
+    weights: Doubles | None = None
+    """How much each item counts, shape (n,); None if all alike."""
 
 
 class Fit(NamedTuple):
@@ -159,6 +161,8 @@ def _fit(task: Task, k: int, done: NDArray[np.float64]) -> Fit:
     settings: dict[str, Any] = {}
     if len(outside) and getattr(model, "uses_validation", False):
         settings["validation"] = (rows(view, outside), task.y[outside])
+    if task.weights is not None:
+        settings["sample_weight"] = task.weights[inside]
     if getattr(model, "reports_progress", False):
         settings["progress"] = lambda part: done.__setitem__(k, part)
     try:

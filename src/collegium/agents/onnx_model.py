@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
+from collegium._util.views import named_parts
 from collegium.agents._outputs import CLIP, numbers, probabilities_to_scores, to_scores
 from collegium.agents.base import Doubles, Model, View
 from collegium.errors import BackendError, InputFileError, ModelError, brief
 
+_CPU = "CPUExecutionProvider"
 KINDS = ("auto", "logits", "probabilities", "score")
 _BATCH = 1024  # items at a time where the graph leaves it open, so that memory does not grow with the data
 _LOGITS = re.compile(r"logit|log_?(soft|prob)", re.IGNORECASE)
@@ -25,27 +27,45 @@ _TYPES = {"float": "float32", "double": "float64"} | {
 }
 
 
+class _Input(NamedTuple):
+    """One input, as the graph declares it."""
+
+    type: str
+    shape: list[Any]
+    """The sizes of its axes, words where they are open; empty where the graph does not say."""
+
+    def describe(self) -> str:
+        sizes = ", ".join("n" if i == 0 and not isinstance(d, int) else str(d) for i, d in enumerate(self.shape))
+        return f"({sizes}) of {self.type}"
+
+
 class _Graph(NamedTuple):
     """An opened file and what it declares."""
 
     path: str
+    opened_as: tuple[Any, ...]
+    """The path and the settings of the session."""
     session: Any
-    input: Any
-    shape: list[Any]
-    """The sizes of the input's axes, words where they are open; empty where the graph does not say."""
+    inputs: dict[str, _Input]
     outputs: dict[str, str]
     """The type of each output by its name."""
 
     def describe(self) -> str:
-        sizes = ", ".join("n" if i == 0 and not isinstance(d, int) else str(d) for i, d in enumerate(self.shape))
-        return f"({sizes}) of {self.input.type}"
+        if len(self.inputs) == 1:
+            return next(iter(self.inputs.values())).describe()
+        return ", ".join(f"{name} {one.describe()}" for name, one in self.inputs.items())
 
 
 class OnnxModel(Model):
     """An ONNX file run by onnxruntime on the CPU, with one thread, so that its scores depend on nothing else.
 
     The view is cast to the type the graph declares, never scaled, and made one row per item only where the graph
-    wants two axes. A graph exported for a fixed number of items gets as many at a time.
+    wants two axes. A graph exported for a fixed number of items gets as many at a time. A graph with several inputs,
+    such as token ids and their attention mask, takes a view of named parts: a dictionary of arrays, or a NumPy array
+    with fields, of the inputs' names.
+
+    `providers` are onnxruntime's, in the order they are to be tried; `threads` is how many one score may use. With
+    others than the CPU and 1, scores may differ in their last digits from machine to machine.
 
     `output` names the output to use. Without it: the only one, or the one whose name speaks of probabilities, or
     the only one that does not hold whole numbers (those are classes). What it holds is its `kind`:
@@ -70,7 +90,11 @@ class OnnxModel(Model):
         positive: int = 1,
         clip: float = CLIP,
         classes: Sequence[Any] | None = None,
+        providers: Sequence[str] = (_CPU,),
+        threads: int = 1,
     ) -> None:
+        self.providers = providers
+        self.threads = threads
         self.path = path
         self.output = output
         self.kind = kind
@@ -86,7 +110,7 @@ class OnnxModel(Model):
         graph = self._open()
         name = _chosen(graph, self.output, self.kind)
         items = _admit(graph, view)
-        n, what = len(items), f"output {name!r} of {self.path}"
+        n, what = len(next(iter(items.values()))), f"output {name!r} of {self.path}"
         if n == 0:
             return np.empty(0)
         outputs = _run(graph, name, items, what)
@@ -109,8 +133,9 @@ class OnnxModel(Model):
     def _open(self) -> _Graph:
         """The graph, opened at its first use and whenever the path was changed."""
         graph: _Graph | None = self.__dict__.get("_graph")
-        if graph is None or graph.path != str(self.path):
-            graph = self._graph = _opened(_existing(self.path))
+        opened_as = (str(self.path), tuple(self.providers), self.threads)
+        if graph is None or graph.opened_as != opened_as:
+            graph = self._graph = _opened(_existing(self.path), opened_as)
             path, digest = self.__dict__.setdefault("_seen", (str(self.path), self.digest))
             if path == str(self.path) and digest != self.digest:
                 raise InputFileError(f"{path} was changed since it was first read by this model")
@@ -132,24 +157,29 @@ def _existing(path: Any) -> Path:
     return Path(path)
 
 
-def _opened(path: Path) -> _Graph:
+def _opened(path: Path, opened_as: tuple[Any, ...]) -> _Graph:
     try:
         import onnxruntime
     except ImportError:
         raise BackendError("running an ONNX file needs the extra: pip install 'collegium[onnx]'") from None
+    _, providers, threads = opened_as
+    there = onnxruntime.get_available_providers()
+    for name in providers or ("",):
+        if name not in there:
+            raise ModelError(f"onnxruntime has no provider {name!r} on this machine; it has {', '.join(there)}")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = whole_number(threads, "threads", ModelError, at_least=1)
+    options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised below
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(path), options, providers=list(providers))
     except Exception as problem:  # onnxruntime's errors have no common parent
         raise InputFileError(f"{path} is not a whole ONNX file that onnxruntime can run: {brief(problem)}") from None
-    inputs = session.get_inputs()
-    if len(inputs) != 1:
-        names = ", ".join(one.name for one in inputs)
-        raise ModelError(f"{path} must have one input, the view; it has {len(inputs)}: {names}")
+    inputs = {one.name: _Input(one.type, one.shape or []) for one in session.get_inputs()}
+    if not inputs:
+        raise ModelError(f"{path} must have an input, the view; it has none")
     outputs = {one.name: one.type for one in session.get_outputs()}
-    return _Graph(str(path), session, inputs[0], inputs[0].shape or [], outputs)
+    return _Graph(str(path), opened_as, session, inputs, outputs)
 
 
 def _chosen(graph: _Graph, output: str | None, kind: str) -> str:
@@ -171,10 +201,34 @@ def _chosen(graph: _Graph, output: str | None, kind: str) -> str:
     return candidates[0]
 
 
-def _admit(graph: _Graph, view: View) -> NDArray[Any]:
-    """The view in the shape and type the graph declares, or what it expects and what came."""
-    given = np.asarray(view)
-    shape = graph.shape
+def _admit(graph: _Graph, view: View) -> dict[str, NDArray[Any]]:
+    """What goes into each input, in the shape and type the graph declares, or what it expects and what came."""
+    given = named_parts(view) if isinstance(view, Mapping) else np.asarray(view)
+    fields = given.dtype.names
+    if len(graph.inputs) == 1 and fields is None:
+        ((name, wanted),) = graph.inputs.items()
+        return {name: _cast(graph, wanted, given)}
+    if set(fields or ()) != set(graph.inputs):
+        came = f"a view with the parts {', '.join(fields)}" if fields else "one array"
+        raise ModelError(
+            f"{graph.path} has the inputs {', '.join(graph.inputs)}, so its view is a dictionary of arrays with these "
+            f"names; got {came}"
+        )
+    items = {name: _cast(graph, wanted, given[name]) for name, wanted in graph.inputs.items()}
+    sizes: dict[str, int] = {}
+    for name, declared in graph.inputs.items():
+        for axis, size in zip(declared.shape, items[name].shape, strict=bool(declared.shape)):
+            if (
+                isinstance(axis, str) and sizes.setdefault(axis, size) != size
+            ):  # which onnxruntime may stretch in silence
+                raise ModelError(
+                    f"{graph.path} has the axis {axis} twice, but here it is {sizes[axis]} and {size} long"
+                )
+    return items
+
+
+def _cast(graph: _Graph, declared: _Input, given: NDArray[Any]) -> NDArray[Any]:
+    shape = declared.shape
     items = given
     if len(shape) == 2 and given.ndim not in (0, 2):
         items = given.reshape(len(given), int(np.prod(given.shape[1:])))
@@ -185,7 +239,7 @@ def _admit(graph: _Graph, view: View) -> NDArray[Any]:
         moved = items.ndim == len(shape) == 4 and sorted(map(str, shape[1:])) == sorted(map(str, items.shape[1:]))
         advice = " Its axes are in another order: are the channels first in one, last in the other?" if moved else ""
         raise ModelError(f"{graph.path} expects {graph.describe()}, got a view of shape {given.shape}.{advice}")
-    wanted = _TYPES.get(graph.input.type.removeprefix("tensor(").removesuffix(")"))
+    wanted = _TYPES.get(declared.type.removeprefix("tensor(").removesuffix(")"))
     if wanted is None or items.dtype.kind not in "fiub":
         raise ModelError(f"{graph.path} expects {graph.describe()}, got a view of type {items.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -195,27 +249,27 @@ def _admit(graph: _Graph, view: View) -> NDArray[Any]:
     return cast
 
 
-def _run(graph: _Graph, name: str, items: NDArray[Any], what: str) -> Doubles:
+def _run(graph: _Graph, name: str, items: dict[str, NDArray[Any]], what: str) -> Doubles:
     """One row of numbers per item, a batch at a time."""
-    declared = graph.shape[0] if graph.shape else None
-    size = declared if isinstance(declared, int) and declared > 0 else None
-    parts = []
-    for start in range(0, len(items), size or _BATCH):
-        part = items[start : start + (size or _BATCH)]
-        length = len(part)
-        if size is not None and length < size:  # a graph for a fixed number gets the last item again
-            part = np.concatenate([part, np.repeat(part[-1:], size - length, axis=0)])
+    fixed = [one.shape[0] for one in graph.inputs.values() if one.shape and isinstance(one.shape[0], int)]
+    size = next((number for number in fixed if number > 0), None)
+    n, parts = len(next(iter(items.values()))), []
+    for start in range(0, n, size or _BATCH):
+        length = min(size or _BATCH, n - start)
+        # a graph for a fixed number gets the last item again
+        chosen = np.minimum(np.arange(start, start + (size or length)), n - 1)
         try:
-            (answer,) = graph.session.run([name], {graph.input.name: part})
+            (answer,) = graph.session.run([name], {key: array[chosen] for key, array in items.items()})
         except Exception as problem:
+            shapes = ", ".join(str(array.shape) for array in items.values())
             raise ModelError(
-                f"{graph.path}, which expects {graph.describe()}, failed on {items.shape}: {brief(problem)}"
+                f"{graph.path}, which expects {graph.describe()}, failed on {shapes}: {brief(problem)}"
             ) from None
         values = numbers(_rows(answer, what) if isinstance(answer, list) else answer, what)
-        if len(part) == 1 and values.shape[:1] != (1,):  # exported for one item, without an axis of items
+        if len(chosen) == 1 and values.shape[:1] != (1,):  # exported for one item, without an axis of items
             values = values.reshape(1, -1)
-        if values.shape[:1] != part.shape[:1]:
-            raise ModelError(f"{what} must have one row per item; for {len(part)} items it has shape {values.shape}")
+        if values.shape[:1] != chosen.shape:
+            raise ModelError(f"{what} must have one row per item; for {len(chosen)} items it has shape {values.shape}")
         parts.append(values[:length])
     return np.concatenate(parts)
 

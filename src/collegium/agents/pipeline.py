@@ -68,7 +68,8 @@ class ScorePipeline:
     center: Doubles = 0.0  # type: ignore[assignment]
     """What scores lose after temperature and bound: their mean in training, as in the paper, or another threshold."""
     gain: Doubles = 1.0  # type: ignore[assignment]
-    """How much an agent counts: 1 unless tuned."""
+    """How much an agent counts: 1 unless tuned. Of C > 2 classes it may have shape (K, C), one per class: then what
+    enters the network loses its mean over the classes again."""
     bounded: bool = False
     classes: int = 2
     """C, the number of classes."""
@@ -80,8 +81,9 @@ class ScorePipeline:
         if C > 2 and values["center"].ndim:
             agents = values["center"].shape[:-1]
         shapes = {"temperature": agents, "center": agents if C == 2 else (*agents, C), "gain": agents}
-        if C > 2 and values["temperature"].shape == shapes["center"]:
-            shapes["temperature"] = shapes["center"]
+        for name in ("temperature", "gain"):
+            if C > 2 and values[name].shape == shapes["center"]:
+                shapes[name] = shapes["center"]
         for name, shape in shapes.items():
             try:
                 value = np.array(np.broadcast_to(values[name], shape))
@@ -120,7 +122,12 @@ class ScorePipeline:
         f = self._checked(scores)
         ready = self._uncentred(f)
         ready -= self.center
-        ready *= self.gain if self.classes == 2 else self.gain[..., None]
+        if self.gain.shape == self.center.shape:
+            ready *= self.gain
+            if self.classes > 2:
+                ready -= ready.mean(axis=-1, keepdims=True)
+        else:
+            ready *= self.gain[..., None]
         missing = np.isnan(f)
         ready[missing if self.classes == 2 else missing.any(axis=-1)] = 0.0
         return ready
@@ -153,7 +160,7 @@ class ScorePipeline:
     def _checked(self, scores: ArrayLike) -> Doubles:
         f = np.asarray(scores, np.float64)
         wanted = self.center.shape
-        single = self.classes > 2 and not self.gain.ndim and f.shape == wanted  # one agent's scores of one item
+        single = self.classes > 2 and len(wanted) == 1 and f.shape == wanted  # one agent's scores of one item
         if f.shape[1:] != wanted and not single:
             shape = ", ".join(["items", *map(str, wanted)])
             each = "one column per agent" if self.classes == 2 else f"{self.classes} numbers, one per class, per agent"
@@ -163,7 +170,7 @@ class ScorePipeline:
     def _uncentred(self, f: Doubles) -> Doubles:
         if self.classes == 2:
             scaled = f / self.temperature
-        elif self.temperature.shape == self.gain.shape:
+        elif self.temperature.shape != self.center.shape:
             scaled = f / self.temperature[..., None]
         else:
             scaled = f / self.temperature

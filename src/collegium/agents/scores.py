@@ -158,7 +158,7 @@ class Scores:
         """Read a record back; a damaged or foreign file is refused.
 
         An .npz file of one's own making will do too, if it holds train, val, test, y_train, y_val and y_test, perhaps
-        temperature and classes (the names), and nothing else.
+        temperature and classes (the names), and nothing else. Two classes may have an entry each, as several do.
         """
         try:
             with (
@@ -167,7 +167,10 @@ class Scores:
             ):
                 if set(_PARTS) <= set(file.files) <= {*_ARRAYS, *_OPTIONAL, "classes"}:
                     names = tuple(map(str, file["classes"].tolist())) if "classes" in file.files else ()
-                    return cls(**{name: file[name] for name in file.files if name != "classes"}, class_names=names)
+                    arrays = {name: file[name] for name in file.files if name != "classes"}
+                    if arrays["train"].ndim == 3 and arrays["train"].shape[2] == 2:
+                        arrays, names = _as_one_number(arrays), names[::-1]
+                    return cls(**arrays, class_names=names)
                 if "about" not in file.files:
                     extra = ", ".join((_ARRAYS[-1], *_OPTIONAL, "classes"))
                     raise InputFileError(
@@ -199,6 +202,17 @@ class Scores:
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in get_args(Part))
         return f"Scores({self.size} agents; items: {parts})"
+
+
+def _as_one_number(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Of two classes with an entry each, the second's lead and labels -1 and +1 in place of 0 and 1."""
+    found = dict(arrays)
+    for part in get_args(Part):
+        scores, labels = np.asarray(arrays[part], np.float64), np.asarray(arrays[f"y_{part}"])
+        if scores.ndim != 3 or scores.shape[2] != 2 or not np.isin(labels, (0, 1)).all():
+            raise ScoreError(f"{part} must have an entry for each of two classes, as train has, and labels 0 and 1")
+        found[part], found[f"y_{part}"] = scores[:, :, 1] - scores[:, :, 0], np.where(labels == 1, 1, -1)
+    return found
 
 
 def _labels(given: Any, n: int, C: int, part: str) -> NDArray[Any]:

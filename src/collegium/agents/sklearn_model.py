@@ -6,9 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from collegium._util.arguments import real_number
@@ -32,9 +35,10 @@ class SklearnModel(Model):
     differences of logits, whose least-squares solution is the mean of d_ij over j. Neither is a log-probability; a
     temperature, which a team fits unless told otherwise, gives them the right scale.
 
-    `fit` fits a clone, `estimator_`, on labels +1 / -1, or on more classes as they are. An estimator that was fitted
-    before can be used for its scores without `fit`: the second of two `classes_` is +1, whatever they are called.
-    (`clone` forgets what it learned, as always in scikit-learn, unless it is wrapped in `FrozenEstimator`.)
+    `fit` fits a clone, `estimator_`, on labels +1 / -1 (0 and 1 if it refuses these), or on more classes as they are.
+    An estimator that was fitted before can be used for its scores without `fit`: the second of two `classes_` is +1,
+    whatever they are called. (`clone` forgets what it learned, as always in scikit-learn, unless it is wrapped in
+    `FrozenEstimator`.)
 
     A view with more than two axes becomes one row per item; if `fit` saw it in bytes it is an image, and is scaled by
     1/255 then and ever after. Numbers of shape (n,) are one feature. Anything else goes to the estimator as it is.
@@ -53,8 +57,8 @@ class SklearnModel(Model):
 
     @property
     def weighs_items(self) -> bool:
-        """Whether the estimator's `fit` takes `sample_weight`."""
-        return bool(has_fit_parameter(self.estimator, "sample_weight"))
+        """Whether the estimator's `fit` takes `sample_weight`, for itself or for the last step of a pipeline."""
+        return _weight_name(self.estimator) is not None
 
     def fit(
         self,
@@ -68,20 +72,34 @@ class SklearnModel(Model):
         self.unit_ = 255.0 if getattr(view, "dtype", None) == np.uint8 and np.ndim(view) > 2 else 1.0
         features = to_features(view, self.unit_)
         labels, _ = targets(y, features.shape[0])
-        weights = {} if sample_weight is None else {"sample_weight": check_weights(sample_weight, len(labels))}
+        weights: dict[str, Any] = {}
+        if sample_weight is not None:
+            weights[_weight_name(self.estimator) or "sample_weight"] = check_weights(sample_weight, len(labels))
         try:
-            self.estimator_ = clone(self.estimator).fit(features, labels, **weights)
+            self.estimator_ = self._fitted(features, labels, weights)
         except (TypeError, ValueError) as problem:
             raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {brief(problem)}") from problem
         self._check_classes()
         return self
+
+    def _fitted(self, features: Any, labels: Any, weights: dict[str, Any]) -> Any:
+        try:
+            return clone(self.estimator).fit(features, labels, **weights)
+        except ValueError:
+            if set(labels.tolist()) != {-1, 1}:
+                raise
+            try:  # XGBoost, and what is like it, wants classes 0 and 1
+                return clone(self.estimator).fit(features, (labels > 0).astype(np.int64), **weights)
+            except ValueError:
+                pass
+            raise
 
     def scores(self, view: View) -> Doubles:
         """Decision values or clipped log-odds, positive for +1; of more classes, log-probabilities less their mean."""
         score_method(self._used)
         C = self._check_classes()
         method = score_method(self._used, C)
-        features = to_features(view, getattr(self, "unit_", 1.0))
+        features = self._named(to_features(view, getattr(self, "unit_", 1.0)))
         n = features.shape[0]
         if n == 0:  # which scikit-learn refuses
             return np.empty(0 if C == 2 else (0, C))
@@ -90,7 +108,12 @@ class SklearnModel(Model):
                 outputs = getattr(self._used, method)(features)
         except NotFittedError:
             raise _not_fitted(self._name) from None
-        except (TypeError, ValueError) as problem:
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            LookupError,
+        ) as problem:  # a vectoriser given numbers, and the like
             raise ModelError(f"{self._name} cannot score {_form(view)}: {brief(problem)}") from problem
         if method == "decision_function":
             return to_scores(_per_class(self._used, outputs, C), n, self._name)
@@ -98,6 +121,17 @@ class SklearnModel(Model):
             real_number(self.clip, "clip", ModelError, above=0, at_most=0.49)
             return to_scores(np.maximum(outputs, np.log(self.clip)), n, self._name)
         return probabilities_to_scores(outputs, n, self._name, self.clip)
+
+    def _named(self, features: Any) -> Any:
+        """Plain rows under the names that the estimator was fitted with, for pipelines that pick columns by name."""
+        names = getattr(self._used, "feature_names_in_", None)
+        if names is None or type(features) is not np.ndarray or features.shape[1:] != (len(names),):
+            return features
+        try:
+            import pandas
+        except ImportError:
+            return features
+        return pandas.DataFrame(features, columns=names)
 
     @property
     def score_kind_(self) -> str:
@@ -151,6 +185,21 @@ def score_method(estimator: Any, classes: int = 2) -> str:
         f"{type(estimator).__name__} has neither decision_function nor predict_proba, so it gives no scores: "
         "use a classifier that has one of them, such as LogisticRegression()"
     )
+
+
+def _weight_name(estimator: Any) -> str | None:
+    """What `fit` calls the weights of items: a pipeline's go to its last step, a search's to what it fits."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if isinstance(estimator, (GridSearchCV, RandomizedSearchCV)):
+        return _weight_name(estimator.estimator)
+    if not isinstance(estimator, Pipeline):
+        return None
+    step, last = estimator.steps[-1]
+    name = _weight_name(last)
+    if name is None or get_config()["enable_metadata_routing"]:  # then the steps say themselves what they ask for
+        return name
+    return f"{step}__{name}"
 
 
 def _per_class(estimator: Any, outputs: Any, C: int) -> Any:

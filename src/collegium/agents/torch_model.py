@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from collegium.agents._outputs import to_scores
+from collegium.agents._outputs import KINDS, probabilities_to_scores, to_scores, warn_of_probabilities
 from collegium.agents._seeding import seed_sequence
 from collegium.agents._splitting import split
 from collegium.agents.base import Doubles, Model, View, check_weights
@@ -58,6 +58,10 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
     without arguments that makes one, called afresh for every fit. Views reach it as float32 tensors, otherwise
     unchanged, unless `transform` makes the tensor. `classes` says which classes the outputs of a module that is used as
     it is are of, where they are not those of the team in the same order; `fit` finds its own.
+
+    `kind="probabilities"` takes the outputs of a module that is used as it is for probabilities, of +1 or of all
+    classes, as a last sigmoid or softmax gives them. By itself, `kind="score"`, outputs that all lie between 0 and 1
+    are warned of.
     """
 
     uses_validation: ClassVar[bool] = True
@@ -74,12 +78,14 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
         training: Training = ADAM,
         random_state: int | None = None,
         classes: Sequence[Any] | None = None,
+        kind: str = "score",
     ) -> None:
         self.module = module
         self.transform = transform
         self.training = training
         self.random_state = random_state
         self.classes = classes
+        self.kind = kind
 
     @property
     def weighs_items(self) -> bool:
@@ -117,6 +123,8 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
     ) -> Self:
         """Train with early stopping, from the seed `random_state`; the caller's own random numbers are left alone."""
         torch = load_torch()
+        if self.kind != "score":
+            raise ModelError("a module is trained by its logits: leave out its last sigmoid or softmax, and kind=")
         view = self.checked(view)
         targets(y, len(view))  # which refuses what are no labels
         classes = np.unique(np.asarray(y))
@@ -157,6 +165,8 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
 
     def scores(self, view: View) -> Doubles:
         """Logit differences, or the single output, shape (n,); of C > 2 classes, logits less their mean, (n, C)."""
+        if self.kind not in KINDS:
+            raise ModelError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}")
         view = self.matching(view)
         network = self._fitted()
         if len(view) == 0:
@@ -168,7 +178,16 @@ class TorchModel(ClassifierMixin, Model):  # type: ignore[misc]
             pieces = [
                 outputs(network, self.prepare(network, view[i : i + step])).numpy() for i in range(0, len(view), step)
             ]
-        return to_scores(np.concatenate(pieces), len(view), type(self).__name__)
+        self.scored_shape_ = view.shape[1:]
+        found, name = np.concatenate(pieces), type(self).__name__
+        if self.kind == "probabilities":
+            return probabilities_to_scores(found, len(view), name)
+        warn_of_probabilities(
+            found,
+            name,
+            'leave out the last sigmoid or softmax of the module, or say TorchModel(…, kind="probabilities")',
+        )
+        return to_scores(found, len(view), name)
 
     def decision_function(self, view: View) -> Doubles:
         """The same as `scores`, under the name scikit-learn gives it."""
@@ -276,6 +295,7 @@ class _Family(TorchModel):
     standardise: bool
     module: Any = None
     transform: Any = None
+    kind: str = "score"
 
     def _network(self, size: tuple[int, int, int], outputs: int) -> nn.Module:
         raise NotImplementedError
@@ -364,11 +384,14 @@ class SmallResNet(_Family):
 
 
 class MicroCNN(_Family):
-    """One 7×7 convolution with stride 4, ReLU, global average pooling, dropout, one layer: the ModelNet agents."""
+    """One 7×7 convolution with stride 4, ReLU, global average pooling, dropout, one layer: the ModelNet agents.
+
+    The number of channels is our choice: the smallest validation loss of `benchmarks/agent_settings.py`.
+    """
 
     def __init__(
         self,
-        channels: int = 16,
+        channels: int = 32,
         dropout: float = 0.0,
         standardise: bool = True,
         training: Training = SGD,

@@ -179,28 +179,40 @@ class MicroNetwork(ImageNetwork):
     """One 7×7 convolution with stride 4, ReLU, the average over all places, dropout, one layer.
 
     The windows under the kernel never change, so `prepare` cuts them out once, in the type of the view: bytes stay
-    bytes, since with two such networks training side by side it is the memory that is slow. A one is added to every
-    window, for the bias; the standardisation goes into the weights.
+    bytes, since with two such networks training side by side it is the memory that is slow. The windows of an even
+    background, more than half of a rendered object's, stand once and are counted. A one is added to every window, for
+    the bias; the standardisation goes into the weights.
     """
 
     KERNEL, STRIDE = 7, 4
 
-    def __init__(self, size: tuple[int, int, int], channels: int = 16, dropout: float = 0.0, outputs: int = 2) -> None:
+    def __init__(self, size: tuple[int, int, int], channels: int = 32, dropout: float = 0.0, outputs: int = 2) -> None:
         height, width, depth = size
         if min(height, width) < self.KERNEL:
             raise ModelError(f"MicroCNN needs images of at least 7×7 pixels, got {height}×{width}")
         channels = whole_number(channels, "channels", ModelError, at_least=1)
         super().__init__(depth, dropout)
+        self.places = math.prod((side - self.KERNEL) // self.STRIDE + 1 for side in (height, width))
         self.convolution = nn.Conv2d(depth, channels, self.KERNEL, self.STRIDE)
         self.head = nn.Linear(channels, outputs)
 
     def prepare(self, view: NDArray[Any]) -> Tensor:
-        """Windows of shape (n, pixels in one + 1, places)."""
+        """Windows of shape (n, most of an image, pixels in one + 1).
+
+        Those that equal the first one, in the corner, are left out; where an image has fewer than most, zeros follow.
+        """
         kind = torch.uint8 if view.dtype == "uint8" else torch.float32
         pictures = torch.tensor(np.ascontiguousarray(channels_last(view)), dtype=kind).permute(0, 3, 1, 2)
         windows = pictures.unfold(2, self.KERNEL, self.STRIDE).unfold(3, self.KERNEL, self.STRIDE)
-        windows = windows.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
-        return torch.cat([windows, torch.ones_like(windows[:, :1])], dim=1)
+        windows = windows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+        other = (windows != windows[:, :1]).any(2)
+        other[:, 0] = True
+        counts = other.sum(1).tolist()
+        prepared = windows.new_zeros(len(windows), max(counts, default=1), windows.shape[2] + 1)
+        for i, count in enumerate(counts):
+            prepared[i, :count, :-1] = windows[i, other[i]]
+            prepared[i, :count, -1] = 1
+        return prepared
 
     def features(self, windows: Tensor) -> Tensor:
         """The averaged feature maps, shape (n, channels), of prepared windows.
@@ -213,21 +225,23 @@ class MicroNetwork(ImageNetwork):
         bias: Tensor = self.convolution.bias  # type: ignore[assignment]
         bias = bias - (weight * self.shift[:, None, None]).sum((1, 2, 3))
         W = torch.cat([weight.flatten(1), bias[:, None]], dim=1)
-        return torch.einsum("cp,ncp->nc", W, _active_sums(W.detach(), windows)) / windows.shape[2]
+        return torch.einsum("cp,ncp->nc", W, _active_sums(W.detach(), windows, self.places)) / self.places
 
 
 @torch.no_grad()
-def _active_sums(W: Tensor, windows: Tensor) -> Tensor:
+def _active_sums(W: Tensor, windows: Tensor, places: int) -> Tensor:
     """Sums of the windows on which a channel is positive, for every image and channel: shape (n, channels, pixels).
 
-    One image at a time: its windows, as floats, and both products stay in the cache.
+    The first window of an image stands for all that are not there. One image at a time: its windows, as floats, and
+    both products stay in the cache.
     """
-    n, pixels, places = windows.shape
+    n, most, pixels = windows.shape
     sums = W.new_empty(n, len(W), pixels)
-    active = W.new_empty(len(W), places)
-    window = W.new_empty(pixels, places)
-    for i in range(n):
-        window.copy_(windows[i])
-        torch.gt(torch.mm(W, window, out=active), 0, out=active)
-        torch.mm(active, window.T, out=sums[i])
+    positive = W.new_empty(most, len(W))
+    numbers = W.new_empty(most, pixels)
+    for i, count in enumerate(windows[:, :, -1].count_nonzero(1).tolist()):
+        window, active = numbers[:count].copy_(windows[i, :count]), positive[:count]
+        torch.gt(torch.mm(window, W.T, out=active), 0, out=active)
+        active[0] *= places - count + 1
+        torch.mm(active.T, window, out=sums[i])
     return sums

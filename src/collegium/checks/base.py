@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, ParamSpec
@@ -95,6 +95,19 @@ def one_failure(name: str, complaint: str) -> Iterator[Check]:
         raise CheckError(complaint)
 
     yield Check(name, fail)
+
+
+def part_checks(part: Any, kind: type, public: str, checks: Mapping[str, Callable[..., None]]) -> list[Check]:
+    """The checks of a part of a rule or of a network: that it is of its kind, its settings, then these by name.
+
+    public: where users import the kind from.
+    """
+    name = kind.__name__
+    if not isinstance(part, kind):
+        is_one = f"is {name}" if name.endswith("s") else f"is a {name}"
+        return list(one_failure(is_one, f"{part!r:.80} is not a {public}.{name}"))
+    own = [Check(promise, partial(function, part)) for promise, function in checks.items()]
+    return [*settings_checks(part, name.lower()), *own]
 
 
 def settings_checks(part: Any, what: str) -> Iterator[Check]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 import numpy as np
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect, listed
+from collegium.checks.base import Check, expect
 from collegium.protocol.base import Floats
 from collegium.protocol.combine import Combine
 
@@ -27,22 +24,17 @@ def check_combine(combine: Combine) -> list[str]:
     return base.run(str(combine), combine_checks(combine))
 
 
-@listed
-def combine_checks(combine: Combine) -> Iterator[Check]:
+def combine_checks(combine: Combine) -> list[Check]:
     """The checks of `check_combine`, one by one."""
-    if not isinstance(combine, Combine):
-        yield from base.one_failure("is a Combine", f"{combine!r:.80} is not a collegium.protocol.combine.Combine")
-        return
-    yield from base.settings_checks(combine, "combine")
-    for name, function in (
-        ("gives finite values of the right shape", _shape),
-        ("leaves what it is given as it was", _leaves_inputs),
-        ("equal values stay as they are", _keeps_agreement),
-        ("stays among the values", _stays_among),
-        ("a weight of 0 leaves an agent out", _leaves_out),
-        ("any order and split of items", _any_split),
-    ):
-        yield Check(name, partial(function, combine))
+    checks = {
+        "gives finite values of the right shape": _shape,
+        "leaves what it is given as it was": _leaves_inputs,
+        "equal values stay as they are": _keeps_agreement,
+        "stays among the values": _stays_among,
+        "a weight of 0 leaves an agent out": _leaves_out,
+        "any order and split of items": _any_split,
+    }
+    return base.part_checks(combine, Combine, "collegium.protocol.combine", checks)
 
 
 def _inputs(width: int = 3, senders: int = _SENDERS) -> tuple[Floats, Floats, Floats]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from collegium import topology
 from collegium.checks import base
-from collegium.checks.base import Check, expect, listed
+from collegium.checks.base import Check, expect
 from collegium.checks.runs import any_split, job
 from collegium.links import Links
 from collegium.policy import uniform
@@ -24,25 +23,20 @@ def check_links(links: Links) -> list[str]:
 
     >>> from collegium.links import Lossy
     >>> check_links(Lossy(0.3))[3]
-    'says of every message whether it gets through'
+    'decides for every message whether it gets through'
     """
     return base.run(str(links), links_checks(links))
 
 
-@listed
-def links_checks(links: Links) -> Iterator[Check]:
+def links_checks(links: Links) -> list[Check]:
     """The checks of `check_links`, one by one."""
-    if not isinstance(links, Links):
-        yield from base.one_failure("is Links", f"{links!r:.80} is not a collegium.links.Links")
-        return
-    yield from base.settings_checks(links, "links")
-    for name, function in (
-        ("says of every message whether it gets through", _masks),
-        ("says how late it comes, in whole rounds", _lateness),
-        ("the same when asked twice, in any order and split of items", _repeats),
-        ("statistics stay finite, in any order and split of items", _runs),
-    ):
-        yield Check(name, partial(function, links))
+    checks = {
+        "decides for every message whether it gets through": _masks,
+        "delays are whole rounds": _lateness,
+        "the same when asked twice, in any order and split of items": _repeats,
+        "statistics stay finite, in any order and split of items": _runs,
+    }
+    return base.part_checks(links, Links, "collegium.links", checks)
 
 
 def _asked() -> Iterator[tuple[int, int, int]]:

@@ -33,6 +33,7 @@ _DEADLINES = Deadlines(longest=2 * _SECONDS, least=2 * _SECONDS, view=2 * _SECON
 
 def equals_simulator(rule: Rule, policy: Schedule) -> None:
     """Raise unless agents of a live network have the simulator's statistics, bit for bit."""
+    rule = rule.prepared(policy, _ROUNDS)
     one = job(rule, policy, rounds=_ROUNDS)
     simulated = run_job(one, rule)
     numbers = _statistics(one, policy, rule)
@@ -40,7 +41,7 @@ def equals_simulator(rule: Rule, policy: Schedule) -> None:
 
 
 class _Watched(MemoryTransport):
-    """In memory; what goes wrong when a frame is handled is told, instead of ending a thread unseen."""
+    """In memory; what goes wrong when a frame is handled is raised, instead of ending a thread unseen."""
 
     def __init__(self, place: Place, hub: Hub, news: queue.SimpleQueue[Any]) -> None:
         super().__init__(place, hub)

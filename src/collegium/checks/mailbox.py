@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect, listed
+from collegium.checks.base import Check, expect
 from collegium.protocol import LOST, OWN, RECEIVED, SILENT, Inbox, Mailbox
 from collegium.protocol.base import Mask
 
@@ -28,21 +27,16 @@ def check_mailbox(mailbox: Mailbox) -> list[str]:
     return base.run(str(mailbox), mailbox_checks(mailbox))
 
 
-@listed
-def mailbox_checks(mailbox: Mailbox) -> Iterator[Check]:
+def mailbox_checks(mailbox: Mailbox) -> list[Check]:
     """The checks of `check_mailbox`, one by one."""
-    if not isinstance(mailbox, Mailbox):
-        yield from base.one_failure("is a Mailbox", f"{mailbox!r:.80} is not a collegium.protocol.Mailbox")
-        return
-    yield from base.settings_checks(mailbox, "mailbox")
-    for name, function in (
-        ("gives an inbox of the same form", _form),
-        ("weights of an item sum to one", _weights),
-        ("what arrived stays as it arrived", _keeps_what_arrived),
-        ("leaves what it is given as it was", _leaves_inputs),
-        ("any order and split of items", _any_split),
-    ):
-        yield Check(name, partial(function, mailbox))
+    checks = {
+        "gives an inbox of the same form": _form,
+        "weights of an item sum to one": _weights,
+        "what arrived stays as it arrived": _keeps_what_arrived,
+        "leaves what it is given as it was": _leaves_inputs,
+        "any order and split of items": _any_split,
+    }
+    return base.part_checks(mailbox, Mailbox, "collegium.protocol", checks)
 
 
 def _inbox() -> tuple[Inbox, Mask]:

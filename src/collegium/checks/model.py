@@ -99,7 +99,7 @@ def _problem(
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """The view and labels, +1 and -1 or places, to try the model on, as given or made here."""
     if view is None and (prefit or y is not None):
-        why = f"{type(model).__name__} was fitted elsewhere" if prefit else "labels alone say nothing"
+        why = f"{type(model).__name__} was fitted elsewhere" if prefit else "labels are of use only with a view"
         raise CheckError(f"{why}: pass a view with some items it can score")
     form = np.zeros((_EXAMPLES, 6)) if view is None else np.asarray(view)
     expect(form.ndim > 0, "a view is an array whose first axis is the items; got a single value")

@@ -97,7 +97,7 @@ def _receivers(schedule: Schedule, rounds: int) -> None:
             expect(
                 False,
                 f"round {t}: agent {receiver} {'hears' if (sender, receiver) in links else 'does not hear'} agent "
-                f"{sender}, whose receivers say otherwise",
+                f"{sender}, whose receivers disagree",
             )
 
 
@@ -108,7 +108,7 @@ def _connected(schedule: Schedule, rounds: int) -> None:
     if pair is not None:
         expect(
             False,
-            f"nothing agent {pair[0]} sends reaches agent {pair[1]} in {rounds} rounds; if it needs more, say rounds=",
+            f"nothing agent {pair[0]} sends reaches agent {pair[1]} in {rounds} rounds; if it needs more, pass rounds=",
         )
 
 

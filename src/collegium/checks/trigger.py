@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from collegium.checks import base
-from collegium.checks.base import Check, expect, listed
+from collegium.checks.base import Check, expect
 from collegium.protocol.base import Floats, Mask
 from collegium.protocol.states import leaves
 from collegium.protocol.trigger import Trigger
@@ -28,21 +27,16 @@ def check_trigger(trigger: Trigger) -> list[str]:
     return base.run(str(trigger), trigger_checks(trigger))
 
 
-@listed
-def trigger_checks(trigger: Trigger) -> Iterator[Check]:
+def trigger_checks(trigger: Trigger) -> list[Check]:
     """The checks of `check_trigger`, one by one."""
-    if not isinstance(trigger, Trigger):
-        yield from base.one_failure("is a Trigger", f"{trigger!r:.80} is not a collegium.protocol.trigger.Trigger")
-        return
-    yield from base.settings_checks(trigger, "trigger")
-    for name, function in (
-        ("everybody sends in round 1", _sends_at_first),
-        ("says of every item whether it is sent", _masks),
-        ("its memory is arrays that keep their form", _memory_keeps_its_form),
-        ("leaves what it is given as it was", _leaves_inputs),
-        ("any order and split of items", _any_split),
-    ):
-        yield Check(name, partial(function, trigger))
+    checks = {
+        "everybody sends in round 1": _sends_at_first,
+        "decides for every item whether it is sent": _masks,
+        "its memory is arrays that keep their form": _memory_keeps_its_form,
+        "leaves what it is given as it was": _leaves_inputs,
+        "any order and split of items": _any_split,
+    }
+    return base.part_checks(trigger, Trigger, "collegium.protocol.trigger", checks)
 
 
 def _paths(width: int) -> Floats:
@@ -53,7 +47,7 @@ def _paths(width: int) -> Floats:
 
 
 def _history(trigger: Trigger, paths: Floats) -> Iterator[tuple[Mask | None, Any]]:
-    """What a trigger says in every round, and its memory after that."""
+    """What a trigger decides in every round, and its memory after that."""
     memory, sent = trigger.start(paths[0]), paths[0].copy()
     for before, after in pairwise(paths):
         speaks = trigger.speaks(before, memory)
@@ -114,7 +108,7 @@ def _any_split(trigger: Trigger) -> None:
                 expect(
                     np.array_equal(_all(speaks, _ITEMS)[rows], _all(some, len(rows)))
                     and all(map(np.array_equal, [leaf[rows] for leaf in leaves(memory)], leaves(its))),
-                    "what it says of an item depends on the other items of the batch",
+                    "its decision on an item depends on the other items of the batch",
                 )
 
 

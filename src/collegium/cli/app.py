@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from collegium import __version__
+from collegium._util import progress
 from collegium.errors import CollegiumError
 
 COMMANDS = {
@@ -21,6 +22,7 @@ COMMANDS = {
         "network": "Build or read a network: size, links, mixing, Perron weights.",
         "simulate": "Run agents over a network: decisions, errors, bits.",
         "compare": "Every way to decide, on the same items, with what it costs.",
+        "tune": "Agents learn how much each should count.",
         "plan": "Which network, rounds and bits for an error or a budget.",
         "certify": "What is guaranteed, beside what is measured.",
     },
@@ -99,6 +101,7 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    progress.in_log = True
     try:
         app(prog_name="collegium")
     except CollegiumError as mistake:

@@ -17,7 +17,7 @@ from collegium.agents.optimisation import ADAM, SGD, Training
 from collegium.cli.labelled import read_record
 from collegium.errors import DataError, ModelError
 from collegium.lab import own
-from collegium.policy import Policy
+from collegium.schedule import Schedule
 
 if TYPE_CHECKING:
     from collegium.agents import Scores
@@ -96,7 +96,7 @@ class Recorded:
         """Read the record of a repetition."""
         return Case(read_record(self.paths[r]))
 
-    def methods(self, r: int, network: Policy, rounds: int, calibrate: bool) -> list[Method]:
+    def methods(self, r: int, network: Schedule, rounds: int, calibrate: bool) -> list[Method]:
         """All methods that need nothing but scores."""
         return fusion.all_methods(network, rounds, calibrate=calibrate)
 
@@ -186,7 +186,7 @@ class Trained:
         train, test = getattr(data, self.name)(**settings)
         return train, test
 
-    def methods(self, r: int, network: Policy, rounds: int, calibrate: bool) -> list[Method]:
+    def methods(self, r: int, network: Schedule, rounds: int, calibrate: bool) -> list[Method]:
         """All methods; AdaBoost fits the agents anew, and VFL-JT trains branches of their family."""
         seed = int(self._seeds(r).generate_state(2)[1])
         return fusion.all_methods(

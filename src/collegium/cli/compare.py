@@ -18,10 +18,10 @@ from collegium.cli import compiled
 from collegium.cli.cases import MODELS, SOURCES, Case, Recorded, Trained
 from collegium.cli.complete import among
 from collegium.cli.labelled import read_record
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_policy
-from collegium.cli.tables import ENDINGS, check_output, check_writable, write_table
+from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_schedule
+from collegium.cli.tables import READABLE, check_output, check_writable, ending, write_table
 from collegium.errors import CollegiumError, DataError, InputFileError, ModelError, PolicyError
-from collegium.policy import Policy
+from collegium.schedule import Schedule, own_rounds
 
 if TYPE_CHECKING:
     from collegium.fusion import ComparisonRow, Method, Result
@@ -55,7 +55,7 @@ def compare(
         ),
     ] = None,
     weighing: PolicyName = None,
-    rounds: Annotated[int, typer.Option(min=0, help="Communication rounds.")] = 20,
+    rounds: Annotated[int | None, typer.Option(min=0, help="Communication rounds; those of a schedule, or 20.")] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B,…", help="Only these, such as ours,avg-stat,vfl-jt; all by default.")
     ] = None,
@@ -96,6 +96,8 @@ def compare(
 
         plots.check_name(plot)
     console = Console(highlight=False, markup=False)
+    if rounds is None:
+        rounds = 20 if network is None else own_rounds(read_schedule(network, weighing))
     cases: Recorded | Trained
     if len(data) == 1 and _is_data_set(data[0]):
         cases = Trained(data[0], reps or 5, model, n0, epochs, _named(classes), root, workers, seed)
@@ -175,10 +177,10 @@ def _evaluate(method: "Method", case: Case) -> "Result":
         raise type(mistake)(f"{method.name}: {mistake}") from None
 
 
-def _network(written: str | None, weighing: str | None, K: int) -> Policy:
+def _network(written: str | None, weighing: str | None, K: int) -> Schedule:
     """The network asked for; by default a directed Erdős–Rényi one with 8/3 senders per agent on average."""
     links = max(min(8 * K // 3, K * (K - 1)), 0)
-    over = read_policy(written or f"erdos-renyi:{K},links={links},seed=7", weighing)
+    over = read_schedule(written or f"erdos-renyi:{K},links={links},seed=7", weighing)
     if over.size != K:
         raise PolicyError(f"the network has {over.size} agents, but there are {K}: give --network one of that size")
     return over
@@ -193,7 +195,7 @@ def _records(given: list[str], of_training: list[str]) -> list[Path]:
     for one, path in zip(given, paths, strict=True):
         if _is_data_set(one):
             raise DataError("compare one data set at a time, or several score records of it")
-        if path.suffix.lower() not in (".npz", *ENDINGS) and not path.is_dir():
+        if ending(path) not in (".npz", *READABLE) and not path.is_dir():
             data_sets = ", ".join([*SOURCES, *plugins.names(plugins.DATA), plugins.FORM])
             raise InputFileError(
                 f"--data {one}: neither a data set ({data_sets}) nor a score record, an .npz file as --save or "

@@ -8,11 +8,18 @@ import numpy as np
 import typer
 
 from collegium.cli.complete import among
-from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, internal
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.labelled import internal
+from collegium.cli.network_argument import (
+    UNCHANGING_HELP,
+    PolicyName,
+    complete_network,
+    read_network_or_policy,
+    unchanging,
+)
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
-from collegium.cli.score_tables import SCORES_HELP, read_scores
-from collegium.cli.tables import ENDINGS
+from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_scores
+from collegium.cli.swapped import alone, hint_swapped
+from collegium.cli.tables import READABLE, ending
 from collegium.dashboard import PORT
 from collegium.errors import BackendError, DataError, InputFileError, PolicyError
 from collegium.policy import Policy
@@ -39,7 +46,7 @@ def dashboard(
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} By default a grid.", autocompletion=complete_network),
+        typer.Option(metavar="NETWORK", help=f"{UNCHANGING_HELP} By default a grid.", autocompletion=complete_network),
     ] = None,
     policy: PolicyName = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds; those of a network file, or 20.")] = None,
@@ -110,6 +117,7 @@ def _recorded(
         values, names, agents, y, title = table.values, table.items, table.agents, None, scores.name
         if table.labels is not None and len(table.labels):
             y = internal(table, table.labels)
+            hint_swapped(alone(table.values, y), len(y), 1 if table.values.ndim == 2 else table.values.shape[2])
         if table.values.ndim == 3 or y is not None:
             shown = table.class_names
     elif labels is not None or classes is not None:
@@ -117,7 +125,7 @@ def _recorded(
     elif record is not None:
         from collegium.agents import Scores
 
-        if record.suffix.lower() in ENDINGS:
+        if ending(record) in READABLE:
             raise InputFileError(f"{record} is no score record (.npz); for a table: --scores {record}")
         kept = Scores.load(record)
         values, y, agents = kept.statistics("test"), kept.y_test, kept.agent_names
@@ -149,12 +157,13 @@ def _protocol(
     largest: float,
 ) -> tuple[Policy, Rule, int]:
     over, file = read_network_or_policy(network or _grid(K), policy)
+    over = unchanging(over, network or "")
     if over.size != K:
         raise PolicyError(f"the network has {over.size} agents, but there are {K}: give --network one of that size")
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
     if file is not None and rule is None and bits is None and bound is None:
         return over, file.rule, rounds
-    return over, read_rule(rule or "degroot", bits, bound, rounds, largest), rounds
+    return over, read_rule(rule, bits, bound, rounds, largest), rounds
 
 
 def _grid(K: int) -> str:

@@ -11,12 +11,13 @@ from rich.table import Column, Table
 
 from collegium.cli.complete import among
 from collegium.cli.render import render
+from collegium.cli.split import split as split_columns
 from collegium.data.cifar10 import ARCHIVE, ARCHIVE_SHA256
 from collegium.data.folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, not_found, places
 from collegium.data.inventory import NAMES, UCI, Inventory, take_stock
 from collegium.errors import DataError, InputFileError
 
-app = typer.Typer(help="Data sets: list, check, fetch or render them.", no_args_is_help=True)
+app = typer.Typer(help="Data sets: list, check, fetch, render or split them.", no_args_is_help=True)
 
 FETCHED = ("cifar10", *UCI)
 DataFolder = Annotated[
@@ -132,6 +133,7 @@ def fetch(
 
 
 app.command()(render)
+app.command("split")(split_columns)
 
 
 def _describe(stock: Inventory, data: Path | None) -> None:

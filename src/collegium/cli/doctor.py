@@ -150,10 +150,10 @@ def _blender() -> Finding:
 
 def _ports() -> Finding:
     """The ports that agents of `collegium live init` and the dashboard listen on by default."""
-    from collegium.cli import live
+    from collegium.cli.live.create import init
     from collegium.dashboard import PORT
 
-    usual = signature(live.init).parameters
+    usual = signature(init).parameters
     firsts = [usual[name].default for name in ("port", "http_port")]
     wanted = [port for first in firsts for port in range(first, first + _AGENTS)]
     taken = [port for port in (*wanted, PORT) if not _is_free(port)]

@@ -1,4 +1,4 @@
-"""Scores with labels, as `certify` and `plan` take them: a table, or the test items of a score record."""
+"""Scores with labels, as `certify` and `plan` take them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +13,6 @@ from collegium.errors import InputFileError, LabelError
 if TYPE_CHECKING:
     from collegium.agents import Scores
 
-SCORES_HELP = f"{score_tables.SCORES_HELP[:-1]}; or a score record (.npz)."
-LABELS_HELP = f"{score_tables.LABELS_HELP[:-1]}, and a score record has its own."
-CLASSES_HELP = score_tables.CLASSES_HELP
-
 
 class Labelled(NamedTuple):
     scores: NDArray[np.float64]
@@ -25,6 +21,8 @@ class Labelled(NamedTuple):
     """+1 and -1, or places 0 … C-1, shape (n,)."""
     names: tuple[str, ...]
     """Of +1 and -1, or of the places; empty where nobody said."""
+    agents: tuple[str, ...]
+    """The agents' names, or agent 0, agent 1, …"""
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -33,16 +31,12 @@ class Labelled(NamedTuple):
 
 
 def read_labelled(path: Path, labels: str | None, classes: str | None) -> Labelled:
-    """Scores with their labels; of a score record the centred statistics of the test items."""
-    if path.suffix.lower() == ".npz":
-        if labels is not None or classes is not None:
-            raise InputFileError(f"{path} is a score record and has its own labels: leave out --labels and --classes")
-        record = read_record(path)
-        return Labelled(record.statistics("test"), record.y_test, record.class_names)
+    """Scores with their labels."""
     table = score_tables.read_scores(path, labels, classes)
     if table.labels is None:
         raise LabelError(f"{path} has no column named label: give --labels, a column or a file")
-    return Labelled(table.values, internal(table, table.labels), table.class_names)
+    agents = table.agents or tuple(f"agent {k}" for k in range(table.values.shape[1]))
+    return Labelled(table.values, internal(table, table.labels), table.class_names, agents)
 
 
 def internal(table: score_tables.Scores, labels: NDArray[Any]) -> NDArray[Any]:

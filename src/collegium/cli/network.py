@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_policy
+from collegium.cli.network_argument import UNCHANGING_HELP, PolicyName, complete_network, read_policy
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import InputFileError, PolicyError
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 
 def network(
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
+    network: Annotated[str, typer.Argument(metavar="NETWORK", help=UNCHANGING_HELP, autocompletion=complete_network)],
     policy: PolicyName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Say how many liars it bears, and which links would help most.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the network (PNG, PDF or SVG).")] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
 ) -> None:
@@ -35,6 +38,8 @@ def network(
     with Console(stderr=True, markup=False).status(f"analysing {network} …"):
         built = read_policy(network, policy)
         facts = describe(built)
+        if trust:
+            facts["trust"] = describe_trust(built)
     if plot is not None:
         agents = "1 agent" if built.size == 1 else f"{built.size} agents"
         plots.save(plots.network_figure(built, f"{network}: {agents}, {built.links} links"), plot)
@@ -54,7 +59,12 @@ def network(
     )
     table.add_row("doubly stochastic (all weigh equally)", "yes" if facts["doubly_stochastic"] else "no")
     table.add_row("Perron vector", _vector(built.perron))
+    if trust:
+        for name, value in _trust_rows(facts["trust"]):
+            table.add_row(name, value)
     console.print(table)
+    if facts["rounds_to_1_percent"]:
+        _print_reach(console, facts["rounds_to_1_percent"])
     for path in (plot, save):
         if path is not None:
             console.print(f"written: {path}", highlight=False)
@@ -69,7 +79,54 @@ def describe(policy: Policy) -> dict[str, Any]:
         "perron": policy.perron.tolist(),
         "mixing_time": None if _is_large(policy) else policy.mixing_time,
         "doubly_stochastic": policy.is_doubly_stochastic,
+        "rounds_to_1_percent": _reach(policy),
     }
+
+
+def _reach(policy: Policy) -> list[dict[str, Any]] | None:
+    from collegium.planner.reach import MOST_AGENTS, rounds_to
+
+    return None if policy.size > MOST_AGENTS else [one._asdict() for one in rounds_to(policy)]
+
+
+def _print_reach(console: Console, found: list[dict[str, Any]]) -> None:
+    table = Table("averaging by", "rounds", "transmissions", "numbers in each", "mean", title_justify="left")
+    table.title = "until 1 % of the disagreement is left, whatever the scores"
+    for one in found:
+        rounds, sent = ("not within 20 000", "") if one["rounds"] is None else (one["rounds"], one["transmissions"])
+        table.add_row(one["method"], str(rounds), str(sent), str(one["numbers"]), one["limit"])
+    console.print(table)
+
+
+def describe_trust(policy: Policy) -> dict[str, Any]:
+    """How many liars a network bears: [least, greatest] possible where only bounds are known."""
+    from collegium import trust
+
+    found = trust.robustness(policy.graph)
+    return {
+        "exact": found.exact,
+        "r": list(found.r),
+        "liars": list(found.liars),
+        "liars_per_neighbourhood": list(found.local_liars),
+        "smallest_neighbourhood": int(policy.graph.neighbourhood_sizes.min()),
+        "median_bears": found.neighbourhood,
+        "helpful_links": [list(link) for link in trust.helpful_links(policy.graph)] if not _is_large(policy) else None,
+    }
+
+
+def _trust_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    def between(pair: list[int]) -> str:
+        return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]} to {pair[1]}"
+
+    links = facts["helpful_links"]
+    shown = "not computed for so many agents" if links is None else ", ".join(f"{i}–{j}" for i, j in links)
+    return [
+        ("r-robust, r" + ("" if facts["exact"] else " (bounds)"), between(facts["r"])),
+        ("liars W-MSR bears in the whole network", between(facts["liars"])),
+        ("liars it bears in every neighbourhood", between(facts["liars_per_neighbourhood"])),
+        ("liars a median bears in the smallest neighbourhood", str(facts["median_bears"])),
+        ("links that would help most, one after the other", shown or "none is missing"),
+    ]
 
 
 def _slem(policy: Policy) -> float | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from collegium.planner import NetworkFile
     from collegium.policy import Policy
+    from collegium.schedule import Schedule
     from collegium.topology import Graph
 
 FAMILIES = {
@@ -30,14 +31,23 @@ FAMILIES = {
     "small-world": ("small_world", "small-world:20,neighbours=4,rewire=0.1,seed=1"),
 }
 """What `collegium.topology` calls each family, and how it is written here."""
-POLICIES = ("uniform", "metropolis", "laplacian")
+SCHEDULES = {
+    "exact": "exact:12",
+    "one-peer-exponential": "one-peer-exponential:12",
+    "eigenvalue-steps": "eigenvalue-steps:ring:12",
+    "pairwise": "pairwise:ring:12",
+    "alternating": "alternating:ring:12+grid:3x4",
+}
+"""Networks that change from round to round, of `collegium.schedule`, and how they are written here."""
+POLICIES = ("uniform", "metropolis", "laplacian", "fastest")
 """As `collegium.policy` calls them."""
 
-NETWORK_HELP = (
-    "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7, or a file: the matrix A, or a network "
-    "from collegium plan."
-)
-complete_network = among(*(example for _, example in FAMILIES.values()))
+_TOPOLOGY_HELP = "A topology such as ring:12, grid:3x4 or erdos-renyi:12,links=24,seed=7,"
+_FILE_HELP = "or a file: the matrix A, or a network from collegium plan."
+UNCHANGING_HELP = f"{_TOPOLOGY_HELP} {_FILE_HELP}"
+NETWORK_HELP = f"{_TOPOLOGY_HELP} a schedule such as exact:12 or pairwise:grid:3x4, {_FILE_HELP}"
+"""Not pairwise:ring:12: help is printed with emoji, and has a ring."""
+complete_network = among(*(example for _, example in FAMILIES.values()), *SCHEDULES.values())
 PolicyName = Annotated[
     str | None,
     typer.Option(
@@ -49,8 +59,46 @@ PolicyName = Annotated[
 ]
 
 
+def read_schedule(written: str, rule: str | None) -> Schedule:
+    """The network meant, the same in all rounds or not, as written on the command line."""
+    from collegium import schedule
+
+    name, _, rest = written.partition(":")
+    if name in ("exact", "one-peer-exponential"):
+        if not re.fullmatch("[0-9]{1,18}", rest):
+            raise GraphError(f"cannot read the number of agents in {written!r}: write {SCHEDULES[name]}")
+        if rule is not None:
+            raise PolicyError(f"{written} has its own weights: leave out --policy {rule}")
+        build = schedule.exact if name == "exact" else schedule.one_peer_exponential
+        return build(int(rest))
+    if name in SCHEDULES and not rest:
+        raise GraphError(f"{name} is a schedule of a network, which is missing: write {SCHEDULES[name]}")
+    if name == "pairwise":
+        if rule is not None:
+            raise PolicyError(f"{written} has its own weights: leave out --policy {rule}")
+        return schedule.pairwise(read_policy(rest, None).graph)
+    if name == "eigenvalue-steps":
+        return schedule.eigenvalue_steps(read_policy(rest, rule))
+    if name == "alternating":
+        return schedule.alternating([read_policy(one, rule) for one in rest.split("+")])
+    return _read_policy(written, rule)
+
+
 def read_policy(written: str, rule: str | None) -> Policy:
     """The policy meant by a network and a weighing rule as written on the command line."""
+    return unchanging(read_schedule(written, rule), written)
+
+
+def unchanging(schedule: Schedule, written: str) -> Policy:
+    """The network as a policy; one that changes from round to round is refused."""
+    from collegium.policy import Policy
+
+    if not isinstance(schedule, Policy):
+        raise PolicyError(f"{written} changes from round to round, and this needs a network that does not: use ring:12")
+    return schedule
+
+
+def _read_policy(written: str, rule: str | None) -> Schedule:
     from collegium import policy
     from collegium.cli.tables import read_matrix
     from collegium.policy import Policy
@@ -64,7 +112,10 @@ def read_policy(written: str, rule: str | None) -> Policy:
     path = Path(written)
     if not _exists(path):
         examples = ", ".join(example for _, example in FAMILIES.values())
-        raise InputFileError(f"{written!r} is neither a topology nor a file. Topologies: {examples}")
+        raise InputFileError(
+            f"{written!r} is neither a topology nor a file. Topologies: {examples}; schedules: "
+            f"{', '.join(SCHEDULES.values())}"
+        )
     if rule is not None:
         raise PolicyError(f"{written} holds the weights themselves: leave out --policy {rule}")
     if _is_network_file(path):
@@ -77,10 +128,10 @@ def read_policy(written: str, rule: str | None) -> Policy:
         raise PolicyError(f"{written}: {problem}") from None
 
 
-def read_network_or_policy(written: str, rule: str | None) -> tuple[Policy, NetworkFile | None]:
-    """The policy meant, and the network file it came from, if it did: with a rule and a number of rounds of its own."""
-    policy = read_policy(written, rule)
-    if written.partition(":")[0] in FAMILIES or not _is_network_file(Path(written)):
+def read_network_or_policy(written: str, rule: str | None) -> tuple[Schedule, NetworkFile | None]:
+    """The network meant, and the file it came from, if it did: with a rule and a number of rounds of its own."""
+    policy = read_schedule(written, rule)
+    if written.partition(":")[0] in (*FAMILIES, *SCHEDULES) or not _is_network_file(Path(written)):
         return policy, None
     from collegium.planner import read_network
 

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from collegium.cli import compiled
 from collegium.cli.certify import print_certificate
-from collegium.cli.labelled import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_labelled
+from collegium.cli.labelled import read_labelled
+from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP
 from collegium.cli.tables import check_output, check_writable
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def plan(
     target_error: Annotated[float | None, typer.Option(help="The cheapest plan with at most this error.")] = None,
     budget_bits: Annotated[float | None, typer.Option(help="The best plan with at most so many bits per item.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="The most rounds to try.")] = 20,
+    loss: Annotated[float, typer.Option(help="The part of the messages that is lost; plans must survive it.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="For the halves and for rules that draw.")] = 0,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the recommended network (JSON), to simulate or run live.")
@@ -32,7 +34,10 @@ def plan(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the front of error against bits.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Search for the best way to collaborate: chosen on one half of the items, reported on the other."""
+    """Search for the best way to collaborate: chosen on one half of the items, reported on the other.
+
+    Ends with exit code 1 if what was asked is not met there.
+    """
     from collegium import planner
 
     check_output(save, (".json",))
@@ -46,7 +51,7 @@ def plan(
     compiled.announce()
     answer = planner.plan(
         given.scores, given.y, target_error=target_error, budget_bits=budget_bits, rounds=rounds, seed=seed,
-        classes=given.classes,
+        classes=given.classes, loss=loss,
     )  # fmt: skip
     best = answer.recommended
     if save is not None:
@@ -54,13 +59,14 @@ def plan(
     if plot is not None:
         plots.save(plots.plan_figure(answer, f"{scores.name}: error against bits"), plot)
     if as_json:
-        typer.echo(json.dumps(_facts(answer, len(given.classes)), allow_nan=False))
-        return
+        typer.echo(json.dumps({"agents": given.agents} | _facts(answer, len(given.classes)), allow_nan=False))
+        raise typer.Exit(0 if answer.met else 1)
     console = Console(highlight=False, markup=False)
-    _print(console, answer, given.names)
+    _print(console, answer, given.names, given.agents)
     for path in (save, plot):
         if path is not None:
             console.print(f"written: {path}")
+    raise typer.Exit(0 if answer.met else 1)
 
 
 def _facts(answer: "Answer", C: int) -> dict[str, Any]:
@@ -91,8 +97,8 @@ def _plan(one: "Plan", C: int) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, answer: "Answer", names: tuple[str, ...]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title="from cheap to good", title_justify="left")
+def _print(console: Console, answer: "Answer", names: tuple[str, ...], agents: tuple[str, ...]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title="by bits per item", title_justify="left")
     for name in ("bits\nper item", "error %\n± 95 %", "chosen by\nerror %"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("plan", overflow="fold")
@@ -102,8 +108,8 @@ def _print(console: Console, answer: "Answer", names: tuple[str, ...]) -> None:
         table.add_row(f"{one.bits.mean:,.0f}", error, f"{100 * one.chosen_error:.2f}", f"{mark}{one.description}")
     console.print(table)
     console.print(f"{answer.searched:,} combinations in {answer.seconds:.1f} s")
-    console.print(f"{'recommended' if answer.met else 'not possible; nearest'}: {answer.recommended.description}")
+    console.print(f"{'recommended' if answer.met else 'not met; nearest'}: {answer.recommended.description}")
     for reason in answer.reasons:
         console.print(f"- {reason}")
     console.print("\nWhat is guaranteed to agents that are never silent, with messages of this size:")
-    print_certificate(console, answer.certificate, names)
+    print_certificate(console, answer.certificate, names, agents)

@@ -9,16 +9,28 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from collegium.cli.tables import ENDINGS, ITEM_NAMES, LABEL_NAMES, Table, column, numbers, read_table
+from collegium.cli.tables import (
+    ITEM_NAMES,
+    LABEL_NAMES,
+    READABLE,
+    Table,
+    column,
+    ending,
+    is_number,
+    numbers,
+    read_table,
+)
+from collegium.cli.tables import stem as stem_of
 from collegium.errors import InputFileError, LabelError
 
 Doubles = NDArray[np.float64]
 SCORES_HELP = (
-    "Scores, a row per item and a column per agent (CSV, NPY, Parquet); of several classes a long table with columns "
-    "item, agent, class and score, a folder with a file per agent and a column per class, or an NPY array (items, "
-    "agents, classes)."
+    "Scores, a row per item and a column per agent (CSV or TSV, also .gz, NPY, Parquet), empty where an agent has no "
+    "view; or a long table with columns item, agent, score and, of several classes, class; of these also a folder with "
+    "a file per agent and a column per class, or an NPY array (items, agents, classes); or the test items of a score "
+    "record (.npz)."
 )
-LABELS_HELP = "True classes; a column named label is found by itself."
+LABELS_HELP = "True classes; a column named label is found by itself, and a score record has its own."
 CLASSES_HELP = "Of two classes, which label is +1 and which is -1; of several, their order."
 _LONG = ("item", "agent", "class", "score")
 
@@ -59,23 +71,94 @@ def read_scores(path: Path, labels: str | None = None, classes: str | None = Non
     A column `item` names the items; one called `label` or `y` is never a score. `labels` names another column with the
     classes, or a file with one label per item. `classes` are written A,B,…
     """
+    read = _read(path, labels, classes)
+    if twice := [name for name in read.agents if read.agents.count(name) > 1]:
+        raise InputFileError(f"{path} has scores of two agents named {twice[0]!r}: give each a name of its own")
+    if read.labels is not None and (gaps := [i for i, label in enumerate(read.labels.tolist()) if _no_label(label)]):
+        first = gaps[0] if read.items is None else read.items[gaps[0]]
+        raise LabelError(
+            f"{len(gaps)} of {len(read.labels)} items have no label (first: item {first}): label them, leave them out, "
+            "or leave out all labels"
+        )
+    return read
+
+
+def _no_label(label: Any) -> bool:
+    """Whether a cell says that nobody knows the class; `none` and the like may be classes."""
+    return label is None or label != label or (isinstance(label, str) and label in ("", "NA", "NaN", "nan"))
+
+
+def _read(path: Path, labels: str | None, classes: str | None) -> Scores:
     if path.is_dir():
         return _of_entries(_read_folder(path, labels), classes)
+    if path.suffix.lower() == ".npz":
+        return _of_record(path, labels, classes)
     if path.suffix.lower() == ".npy" and (cube := _cube(path)) is not None:
         found = None if labels is None else _labels_from_file(Path(labels), Table(None, [], path), None)
         return _of_entries(_Entries(cube, found, None, (), None, path), classes)
     table = read_table(path)
-    if table.names is not None and path.suffix.lower() == ".csv" and not len(table.columns[0]):
+    if table.names is not None and ending(path)[:4] in (".csv", ".tsv") and not len(table.columns[0]):
         raise InputFileError(f"{path} has a line of names, {', '.join(table.names[:3])} …, but no scores")
-    if table.names is not None and set(_LONG) <= {name.lower() for name in table.names}:
+    if table.names is not None and {"item", "agent", "score"} <= {name.lower() for name in table.names}:
         return _of_entries(_read_long(table, labels), classes)
     items, table = table.pop(ITEM_NAMES)
     parts, table = table.pop(("part",))
     found, table = _own_labels(table, labels)
     if labels is not None and found is None:
         found = _labels_from_file(Path(labels), table, items)
-    values = numbers(table)
-    return Scores(values, found, _listed(items), tuple(table.names or ()), _two_classes(classes, found), parts)
+    if items is None:
+        items, table = _row_names(table)
+    values = numbers(table, gaps=True)
+    names = tuple(table.names or ())
+    if np.isinf(values).any():
+        i, k = np.argwhere(np.isinf(values))[0]
+        item, agent = i if items is None else items[i], names[k] if names else k
+        raise InputFileError(f"{path}: item {item}, agent {agent} has {values[i, k]}; scores are finite")
+    _hint_probabilities(values)
+    _fill(values, names, _gaps(values[:, :, None]))
+    return Scores(values, found, _listed(items), names, _two_classes(classes, found), parts)
+
+
+def _of_record(path: Path, labels: str | None, classes: str | None) -> Scores:
+    """The centred statistics of a record's test items."""
+    from collegium.agents import Scores as Record
+
+    if labels is not None or classes is not None:
+        raise InputFileError(f"{path} is a score record and has its own labels: leave out --labels and --classes")
+    record = Record.load(path)
+    values, y, names = record.statistics("test"), record.y_test, record.class_names
+    if names == ("+1", "-1"):  # they have no others
+        return Scores(values, y, None, record.agent_names)
+    return Scores(
+        values, np.array(names)[np.where(y == 1, 0, 1) if values.ndim == 2 else y], None, record.agent_names, names
+    )
+
+
+def _row_names(table: Table) -> tuple[NDArray[Any] | None, Table]:
+    """A first column of words, all different and each beginning with a letter, names the items."""
+    first = table.columns[0] if len(table.columns) > 1 else np.empty(0)
+    words = [str(cell) for cell in first.tolist() if str(cell)[:1].isalpha() and not is_number(str(cell))]
+    if first.dtype.kind != "U" or len(set(words)) < len(first):
+        return None, table
+    return first, Table(None if table.names is None else table.names[1:], list(table.columns[1:]), table.path)
+
+
+def _gaps(values: Doubles) -> NDArray[np.bool_]:
+    """Which agents have no score of which items, shape (n, K), of entries (n, K, C)."""
+    return np.asarray(np.isnan(values).all(axis=2))
+
+
+def _fill(values: Doubles, agents: Sequence[str], gaps: NDArray[np.bool_]) -> None:
+    """Where an agent has no score it has no evidence: 0."""
+    if not gaps.any():
+        return
+    values[gaps] = 0.0
+    names = agents or [f"agent {k}" for k in range(len(gaps[0]))]
+    each = [f"{name}: {count}" for name, count in zip(names, gaps.sum(axis=0).tolist(), strict=True) if count]
+    shown = ", ".join(each[:8]) + (", …" if len(each) > 8 else "")
+    typer.echo(f"{gaps.sum()} of {gaps.size} scores are missing ({shown}): there an agent starts from 0", err=True)
+    if unseen := int(gaps.all(axis=1).sum()):
+        typer.echo(f"{unseen} items have no score at all: nobody knows anything of them", err=True)
 
 
 def read_classes(written: str | None, labels: NDArray[Any] | None) -> list[Any] | None:
@@ -99,6 +182,8 @@ def _two_classes(written: str | None, labels: NDArray[Any] | None) -> tuple[Any,
         found = sorted(set(labels.tolist()), reverse=True)
     except TypeError:
         found = []  # `to_signs` says what is wrong with them
+    if len(found) == 1 and not given:
+        raise LabelError(f"all items are {found[0]}: say which two classes there are, --classes A,B, the first is +1")
     return tuple(given or (found if len(found) == 2 else ()))
 
 
@@ -107,6 +192,8 @@ def _of_entries(found: _Entries, written: str | None) -> Scores:
     values, C = found.values, found.values.shape[2]
     known = found.labels, _listed(found.items), found.agents
     if C == 1:
+        _hint_probabilities(values[:, :, 0])
+        _fill(values, found.agents, _gaps(values))
         return Scores(values[:, :, 0], *known, _two_classes(written, found.labels), found.parts)
     given = None if written is None else column([name.strip() for name in written.split(",")]).tolist()
     names = found.classes if found.classes is not None else given or list(range(C))
@@ -117,7 +204,9 @@ def _of_entries(found: _Entries, written: str | None) -> Scores:
     place = {str(name): c for c, name in enumerate(names)}
     values, names = values[:, :, [place[str(name)] for name in order]], list(order)
     _check_probabilities(values, found.path)
+    gaps = _gaps(values)
     _complete(values, found.agents, names)
+    _fill(values, found.agents, gaps & ~gaps.all(axis=0))
     _check_entries(values, found, names)
     if C == 2:
         return Scores(values[:, :, 0] - values[:, :, 1], *known, tuple(names), found.parts)
@@ -139,9 +228,20 @@ def _check_entries(values: Doubles, found: _Entries, classes: Sequence[Any]) -> 
 
 
 def _check_probabilities(values: Doubles, path: Path) -> None:
-    sums = np.nansum(values, axis=2)
-    if values.size and not (values < 0).any() and any(np.allclose(sums, one, rtol=0.03) for one in (1, 100)):
+    sums = np.nansum(values, axis=2)[~np.isnan(values).all(axis=2)]
+    if sums.size and not (values < 0).any() and any(np.allclose(sums, one, rtol=0.03) for one in (1, 100)):
         raise InputFileError(f"{path} holds probabilities: scores are their logarithms")
+
+
+def _hint_probabilities(values: Doubles) -> None:
+    """Scores of two classes are positive for one and negative for the other; probabilities are never negative."""
+    known = values[~np.isnan(values)]
+    if known.size > 3 * values.shape[1] and 0 <= known.min() < 0.5 < known.max() <= 1:
+        typer.echo(
+            "all scores lie between 0 and 1, so every agent decides for the same class: if they are probabilities p of "
+            "it, scores are log(p / (1 - p))",
+            err=True,
+        )
 
 
 def _complete(values: Doubles, agents: Sequence[str], classes: Sequence[Any]) -> None:
@@ -157,23 +257,26 @@ def _complete(values: Doubles, agents: Sequence[str], classes: Sequence[Any]) ->
 
 
 def _read_long(table: Table, labels: str | None) -> _Entries:
-    """One row for every item, agent and class."""
+    """One row for every item, agent and class; none, or none with a score, where an agent has no view of an item."""
     popped = {}
     for name in _LONG:
         popped[name], table = table.pop((name,))
     columns = {name: found for name, found in popped.items() if found is not None}
-    scores = numbers(Table(["score"], [columns["score"]], table.path))[:, 0]
+    is_binary = "class" not in columns
+    columns.setdefault("class", np.zeros(len(columns["score"]), np.int64))
+    scores = numbers(Table(["score"], [columns["score"]], table.path), gaps=True)[:, 0]
     names = {name: list(dict.fromkeys(columns[name].tolist())) for name in _LONG[:3]}
     names["agent"].sort(key=lambda name: _natural(str(name)))  # as the files of a folder, whatever the order of rows
     rows = tuple(_places(columns[name], names[name]) for name in _LONG[:3])
     shape = tuple(len(names[name]) for name in _LONG[:3])
     times = np.bincount(np.ravel_multi_index(rows, shape), minlength=int(np.prod(shape))).reshape(shape)
     wrong = (times != 1) & (times > 0).any(axis=0)  # a class of which an agent has no score at all, it does not know
+    wrong &= (times > 0).any(axis=2, keepdims=True)  # and an item of which it has none, it does not see
     if wrong.any():
         i, k, c = np.argwhere(wrong)[0]
-        item, agent, of = names["item"][i], names["agent"][k], names["class"][c]
+        item, agent, of = names["item"][i], names["agent"][k], "" if is_binary else f" of class {names['class'][c]}"
         how = "no score" if not times[i, k, c] else f"{times[i, k, c]} scores"
-        raise InputFileError(f"{table.path}: item {item}, agent {agent} has {how} of class {of}; it needs one")
+        raise InputFileError(f"{table.path}: item {item}, agent {agent} has {how}{of}; it needs one")
     values = np.full(shape, np.nan)
     values[rows] = scores
     items, path = np.array(names["item"]), table.path
@@ -194,22 +297,23 @@ def _read_long(table: Table, labels: str | None) -> _Entries:
     if found is None and labels is not None:
         found = _labels_from_file(Path(labels), table, items)
     agents = tuple(map(str, names["agent"]))
-    return _Entries(values, found, items, agents, names["class"], path, per_item(parts, "parts"))
+    classes = None if is_binary else names["class"]
+    return _Entries(values, found, items, agents, classes, path, per_item(parts, "parts"))
 
 
 def _read_folder(folder: Path, labels: str | None) -> _Entries:
     """One file per agent, in the order of their names, one column per class; perhaps a file of labels."""
-    files = [path for path in folder.iterdir() if path.suffix.lower() in ENDINGS and not path.name.startswith(".")]
-    listed = [path for path in files if path.stem.lower() == "labels"]
-    files = sorted((path for path in files if path not in listed), key=lambda path: _natural(path.stem))
+    files = [path for path in folder.iterdir() if ending(path) in READABLE and not path.name.startswith(".")]
+    listed = [path for path in files if stem_of(path).lower() == "labels"]
+    files = sorted((path for path in files if path not in listed), key=lambda path: _natural(stem_of(path)))
     if not files:
-        raise InputFileError(f"{folder} has no file of scores ({', '.join(ENDINGS)}), one per agent")
+        raise InputFileError(f"{folder} has no file of scores ({', '.join(READABLE)}), one per agent")
     pages: list[tuple[Doubles, list[Any] | None]] = []
     items = found = None
     for path in files:
         named, table = read_table(path).pop(ITEM_NAMES)
         own, table = _own_labels(table, labels)
-        page, names = numbers(table), None if table.names is None else column(table.names).tolist()
+        page, names = numbers(table, gaps=True), None if table.names is None else column(table.names).tolist()
         if not pages:
             items, found = named, own
         elif (names is None) != (pages[0][1] is None) or (names is None and page.shape[1] != pages[0][0].shape[1]):
@@ -226,7 +330,7 @@ def _read_folder(folder: Path, labels: str | None) -> _Entries:
         found = _labels_from_file(Path(labels), table, items)
     elif listed and found is None:
         found = _labels_from_file(listed[0], table, items)
-    return _Entries(values, found, items, tuple(path.stem for path in files), classes, folder)
+    return _Entries(values, found, items, tuple(map(stem_of, files)), classes, folder)
 
 
 def _joined(pages: list[tuple[Doubles, list[Any] | None]], files: list[Path]) -> tuple[list[Any] | None, Doubles]:

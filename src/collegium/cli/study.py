@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collegium.cli.complete import among
-from collegium.errors import BackendError, CollegiumError, DataError
+from collegium.errors import BackendError, CollegiumError, DataError, InputFileError
 
 if TYPE_CHECKING:
     from collegium.lab.backends import Backend
@@ -28,7 +28,8 @@ OUT = Path("collegium-lab")
 NAMES = (
     "cifar-setup", "cifar-main", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
     "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
-    "stopping", "robustness", "communication-cost", "sensors-main",
+    "graphs", "stopping", "robustness", "communication-cost", "sensors-main", "liars", "privacy",
+    "averages",
 )  # fmt: skip
 """Of collegium.lab.studies, which takes seconds to load: too long for the shell's completion."""
 
@@ -85,6 +86,9 @@ def list_studies(as_json: AsJson = False) -> None:
 def run(
     names: Names = None,
     reps: Annotated[int | None, typer.Option(min=1, help="Repetitions of everything.")] = None,
+    trained: Annotated[
+        int | None, typer.Option(min=0, help="Those in which AdaBoost, VFL-JT and the oracle are trained; all of them.")
+    ] = None,
     n0: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the agents' data sets.")] = None,
     data: Annotated[
         str | None,
@@ -106,10 +110,14 @@ def run(
     dimensions: Annotated[int, typer.Option(min=1, help="cifar-cmi: principal components kept.")] = 20,
     neighbours: Annotated[int, typer.Option(min=1, help="cifar-cmi: k of the estimator.")] = 5,
     quick: Annotated[bool, typer.Option("--quick", help="Two repetitions, small, few epochs: minutes.")] = False,
+    available: Annotated[
+        bool, typer.Option("--available", help="Train nothing: evaluate the repetitions whose records are there.")
+    ] = False,
     backend: BackendName = "process",
     workers: Workers = None,
     address: Address = None,
     out: Out = OUT,
+    as_json: AsJson = False,
 ) -> None:
     """Train what is missing, evaluate, draw and check. Can be stopped at any time and resumed."""
     from collegium.lab.laboratory import Laboratory
@@ -118,17 +126,43 @@ def run(
     lab = Laboratory(out)
     own = data if data is not None and _is_own_data(data) else None
     where = None if data is None or own else str(Path(data).resolve())
-    options = Options(reps, _sizes(n0), where, seed, dimensions, neighbours, quick, own, models)
-    _conclude(lab, lab.run(names or [], options, _backend(backend, workers, address)))
+    options = Options(reps, _sizes(n0), where, seed, dimensions, neighbours, quick, own, models, trained, available)
+    _conclude(lab, lab.run(names or [], options, _backend(backend, workers, address)), as_json)
 
 
 @app.command()
-def resume(backend: BackendName = "process", workers: Workers = None, address: Address = None, out: Out = OUT) -> None:
+def resume(
+    backend: BackendName = "process",
+    workers: Workers = None,
+    address: Address = None,
+    out: Out = OUT,
+    as_json: AsJson = False,
+) -> None:
     """Go on with the last run in a folder."""
     from collegium.lab.laboratory import Laboratory
 
     lab = Laboratory(out)
-    _conclude(lab, lab.resume(_backend(backend, workers, address)))
+    _conclude(lab, lab.resume(_backend(backend, workers, address)), as_json)
+
+
+@app.command()
+def export(
+    to: Annotated[Path, typer.Argument(metavar="DIR", help="Where to keep the records; those there are left alone.")],
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Those whose names begin so, such as modelnet-n390.")] = "",
+    out: Out = OUT,
+) -> None:
+    """Copy what has been trained to a folder, to go on from it elsewhere with `study import`."""
+    _copy(out / "records", to, only)
+
+
+@app.command("import")
+def import_records(
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="Where `study export` put records.")],
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Those whose names begin so, such as modelnet-n390.")] = "",
+    out: Out = OUT,
+) -> None:
+    """Take over what was trained elsewhere: `study run` trains only what is missing."""
+    _copy(source, out / "records", only)
 
 
 @app.command()
@@ -178,9 +212,34 @@ def summary(
         typer.echo(str(path))
 
 
-def _conclude(lab: "Laboratory", done: "list[Study]") -> None:
+@app.command()
+def redraw(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where `study summary` put CSVs and PNGs.")],
+    names: Names = None,
+) -> None:
+    """Draw the pictures of a kept summary again, from its CSVs alone."""
+    from collegium.lab import summary as small
+
+    for path in small.redraw(folder, names or []):
+        typer.echo(str(path))
+
+
+def _copy(source: Path, to: Path, only: str) -> None:
+    from collegium.lab.records import Store
+
+    if not source.is_dir():
+        raise InputFileError(f"there is no folder {source}, so no records to copy")
+    taken = Store(to).add(Store(source), only)
+    typer.echo(f"{len(taken)} new record{'s' * (len(taken) != 1)} in {to}")
+
+
+def _conclude(lab: "Laboratory", done: "list[Study]", as_json: bool) -> None:
     names = [study.name for study in done]
-    lab.draw(names)
+    drawn = lab.draw(names)
+    if as_json:
+        facts = {"studies": names, "folder": str(lab.folder), "figures": list(map(str, drawn))}
+        typer.echo(json.dumps(facts | {"claims": [claim._asdict() for claim in lab.claims(names)]}))
+        return
     _print_claims(lab, names, as_json=False)
     typer.echo(f"figures: {lab.folder / 'figures'} · tables: {lab.folder / 'tables'}")
 

@@ -1,8 +1,11 @@
-"""Reading and writing the tables of the command line: CSV, NPY and Parquet, refused by name when they are not."""
+"""Reading and writing the tables of the command line: CSV, TSV, NPY and Parquet, refused by name when they are not."""
 
 import csv
+import gzip
 import re
+import zlib
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -16,6 +19,10 @@ ITEM_NAMES = ("item", "id")
 LABEL_NAMES = ("label", "y")
 _PARQUET = "Parquet files need an extra: pip install 'collegium[tables]'"
 ENDINGS = (".csv", ".npy", ".parquet")
+"""What is written."""
+READABLE = (".csv", ".tsv", ".npy", ".parquet", ".csv.gz", ".tsv.gz")
+_GAPS = ("", "na", "n/a", "nan", "null", "none", "?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")
 
 
 class Table(NamedTuple):
@@ -48,38 +55,84 @@ def read_matrix(path: Path) -> Any:
 
 
 def read_table(path: Path) -> Table:
-    """A table from a CSV (with or without a header), NPY or Parquet file."""
-    readers = dict(zip(ENDINGS, (_read_csv, _read_npy, _read_parquet), strict=True))
+    """A table from a CSV or TSV (with or without a header, perhaps packed by gzip), NPY or Parquet file."""
+    readers = {".npy": _read_npy, ".parquet": _read_parquet}
     if not path.is_file():
         raise InputFileError(f"{path}: {'not a file, but a folder' if path.is_dir() else 'no such file'}")
-    if path.suffix.lower() not in readers:
+    if ending(path) not in READABLE:
         raise InputFileError(
-            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(ENDINGS)}"
+            f"{path}: cannot read {path.suffix or 'a file without an ending'}; use {', '.join(READABLE)}"
         )
     try:
-        return readers[path.suffix.lower()](path)
+        return readers.get(ending(path), _read_csv)(path)
     except OSError as problem:
         raise InputFileError(f"{path}: {problem.strerror or problem}") from None
 
 
+def ending(path: Path) -> str:
+    """What a file's name says it is: .csv, .csv.gz, …"""
+    return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def stem(path: Path) -> str:
+    """A file's name without that."""
+    return path.name[: len(path.name) - len(ending(path))]
+
+
 def _read_csv(path: Path) -> Table:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = next((line for line in file if line.strip()), "")
-            file.seek(0)
-            reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
-            rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
-    except (UnicodeDecodeError, csv.Error):
+        with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as packed:
+            text = StringIO(_decoded(packed.read(), path), newline="")
+        separator = _separator(next((line for line in text if line.strip()), ""), ending(path))
+        text.seek(0)
+        reader = csv.reader(text, delimiter=separator)
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except csv.Error:
         raise InputFileError(f"{path} is not a text file: is it really a CSV?") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputFileError(f"{path} is not a whole file packed by gzip") from None
     if not rows:
         raise InputFileError(f"{path} is empty")
+    if len(rows) > 1 and len(rows[1][1]) == len(rows[0][1]) + 1:  # as R writes it: row names have no name
+        rows[0] = (rows[0][0], ["", *rows[0][1]])
     width = len(rows[0][1])
     for number, row in rows:
         if len(row) != width:
             raise InputFileError(f"{path}: line {number} has {len(row)} cells, the first has {width}")
+    if separator != ",":
+        rows = [(number, [_with_point(cell) for cell in row]) for number, row in rows]
     names = _header(rows[0][1])
     body = [row for _, row in (rows if names is None else rows[1:])]
-    return Table(names, [column([row[i].strip() for row in body]) for i in range(width)], path)
+    return Table(names, [column([row[i] for row in body]) for i in range(width)], path)
+
+
+def _decoded(packed: bytes, path: Path) -> str:
+    """Text in UTF-8, or in UTF-16 if it begins by saying so, as Excel's "Unicode text" does."""
+    is_wide = packed.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        return packed.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as problem:
+        if b"\0" in packed:
+            raise InputFileError(f"{path} is not a text file: is it really a CSV?") from None
+        line = packed[: problem.start].count(b"\n") + 1
+        raise InputFileError(
+            f"{path}: line {line} is not in UTF-8. Save it as CSV UTF-8, or convert it: iconv -f latin1 -t utf-8"
+        ) from None
+
+
+def _with_point(cell: str) -> str:
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def _separator(first: str, kind: str) -> str:
+    """What stands between cells: the most frequent sign of the first line, unless commas are in its numbers."""
+    if kind.startswith(".tsv"):
+        return "\t"
+    for sign in "\t;":
+        cells = [cell.strip() for cell in first.split(sign)]
+        if len(cells) > 1 and any(map(_DECIMAL_COMMA.fullmatch, cells)):
+            return sign
+    return max(",;\t", key=first.count)
 
 
 def _header(row: list[str]) -> list[str] | None:
@@ -87,7 +140,7 @@ def _header(row: list[str]) -> list[str] | None:
 
     A row with a gap or a slip among numbers is data; an empty first name is the index that pandas writes.
     """
-    cells = [cell.strip() for cell in row]
+    cells = list(row)
     if len(cells) > 1 and not cells[0] and all(cell and not is_number(cell) for cell in cells[1:]):
         cells[0] = ITEM_NAMES[0]
     known = {*ITEM_NAMES, *LABEL_NAMES}
@@ -161,10 +214,12 @@ def write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         raise InputFileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
-def numbers(table: Table) -> NDArray[np.float64]:
-    """All columns of a table as numbers, side by side."""
+def numbers(table: Table, gaps: bool = False) -> NDArray[np.float64]:
+    """All columns of a table as numbers, side by side; with `gaps`, NaN where a cell is empty or says that it is."""
     if isinstance(table.columns, np.ndarray) and table.columns.dtype.kind in "fiub":
         return np.ascontiguousarray(table.columns.T, np.float64)
+    if gaps:
+        table = table._replace(columns=[_with_gaps(one) for one in table.columns])
     for i, one in enumerate(table.columns):
         if one.dtype.kind not in "fiub" and len(one):
             cells = one.tolist()
@@ -175,6 +230,18 @@ def numbers(table: Table) -> NDArray[np.float64]:
     if not len(table.columns):
         raise InputFileError(f"{table.path} has no column of scores")
     return np.column_stack([one.astype(np.float64) for one in table.columns])
+
+
+def _with_gaps(cells: NDArray[Any]) -> NDArray[Any]:
+    if cells.dtype.kind in "fiub" or not len(cells):
+        return cells
+    gap = np.array([cell is None or str(cell).strip().lower() in _GAPS for cell in cells.tolist()])
+    rest = column([str(cell) for cell in cells[~gap]])
+    if rest.dtype.kind not in "fiub":
+        return cells
+    filled = np.full(len(cells), np.nan)
+    filled[~gap] = rest
+    return filled
 
 
 def column(cells: list[str]) -> NDArray[Any]:

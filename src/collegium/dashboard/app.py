@@ -28,7 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collegium._serving.limits import Admission, Refusal, ServiceSettings
-from collegium._serving.server import is_loopback
+from collegium._serving.server import is_loopback, named_host
 from collegium.dashboard.sources import Feed
 from collegium.dashboard.what_if import MOST_ROUNDS, Changes
 from collegium.errors import CollegiumError
@@ -108,9 +108,8 @@ class _Page:
     async def get_views(self, request: Request) -> Response:
         number, views = request.path_params["number"], self._feed.views
         # Nine digits are enough; Python refuses to read some thousands.
-        if views is None or not (number.isascii() and number.isdecimal() and len(number) < 10):
-            raise HTTPException(404, "there are no views of this item")
-        if int(number) >= len(views):
+        is_number = number.isascii() and number.isdecimal() and len(number) < 10
+        if views is None or not is_number or int(number) >= len(views):
             raise HTTPException(404, "there are no views of this item")
         picture = await run_in_threadpool(views.strip, int(number))
         return Response(picture, 200, {"Cache-Control": "private, max-age=600"}, "image/png")
@@ -159,9 +158,7 @@ class _HostCheck:
 
     def __init__(self, inner: ASGIApp, host: str) -> None:
         self._inner = inner
-        self._names = None
-        if is_loopback(host):
-            self._names = {"localhost", "127.0.0.1", "::1", host}
+        self._names = {"localhost", "127.0.0.1", "::1", host} if is_loopback(host) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -173,18 +170,11 @@ class _HostCheck:
                 message["headers"] = [*message.get("headers", ()), *_HEADERS]
             await send(message)
 
-        asked = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
-        if self._names is not None and _without_port(asked) not in self._names:
+        if self._names is not None and named_host(scope["headers"]) not in self._names:
             answer = _json({"error": "this dashboard is for this machine alone: open it as localhost"}, 403)
             await answer(scope, receive, noting)
             return
         await self._inner(scope, receive, noting)
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
 
 
 def _json(content: Any, status: int = 200) -> Response:

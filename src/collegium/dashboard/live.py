@@ -20,6 +20,7 @@ from collegium.dashboard.views import Views
 from collegium.dashboard.what_if import Doubles, Labels, World
 from collegium.data import Dataset
 from collegium.errors import CollegiumError, InputFileError
+from collegium.live import signing, suspicion
 from collegium.live.answers import RecentItem, Status
 from collegium.live.client import Client
 from collegium.live.launcher import Member, members
@@ -33,7 +34,7 @@ _POLLED = 16  # items requested of an agent: those of different agents must over
 _SHOWN = 8
 _MOMENTS = 3.0  # seconds that rates are means of
 _REMEMBERED = 400  # items, for what-ifs
-_WORST = ("refused", "over-budget", "down", "silent", "mute", "late", "up")
+_WORST = ("refused", "over-budget", "down", "silent", "mute", "going", "late", "up")
 
 
 @dataclass
@@ -154,9 +155,8 @@ class Live(Feed):
     def _poll_once(self, k: int, client: Client) -> None:
         try:
             status, recent = client.status(), client.recent(_POLLED)
-            me = self._members[k].file.agent
-            if (status.network, status.number) != (me.network, me.number):
-                raise InputFileError(f"{client.url} is the port of another agent now")
+            if other := self._members[k].is_another(status):
+                raise InputFileError(other)
             self._record(k, status, recent, time.monotonic())
         except CollegiumError as problem:
             with self._lock:
@@ -216,6 +216,16 @@ class Live(Feed):
         scores = [known.reports[k].score if k in known.reports else None for k in range(len(self._members))]
         return None if any(score is None for score in scores) else np.array(scores, np.float64)
 
+    def _suspicion(self, k: int) -> str:
+        """What others have against an agent: that it signed two scores, or that most of its messages lie far off."""
+        for about in self._reports:
+            if about.status and self._members[k].file.agent.name in about.status.caught:
+                return f"{about.status.name}: it {signing.LIED}"
+            for one in about.status.neighbours if about.status else ():
+                if about.status and one.number == k and (evidence := suspicion.evidence(one.far, one.compared)):
+                    return f"{about.status.name}: {evidence}"
+        return ""
+
     def _health(self, k: int) -> Health:
         report = self._reports[k]
         views = [
@@ -234,7 +244,7 @@ class Live(Feed):
         status, rates = report.status, report.rates()
         return Health(
             state=state,
-            why=why or status.not_ready_reason or "",
+            why=why or status.not_ready_reason or self._suspicion(k),
             rounds_per_second=rates[0],
             p50_ms=status.latency_ms.p50,
             p99_ms=status.latency_ms.p99,
@@ -256,7 +266,7 @@ def _named(classes: tuple[str, ...], dataset: Dataset | None) -> tuple[tuple[str
     names, y = dataset.class_names, np.asarray(dataset.y, np.int64)
     if len(names) != len(classes):
         raise InputFileError(
-            f"the network tells {len(classes)} classes apart, but the views are of {len(names)}: leave out --data"
+            f"the network has {len(classes)} classes, but the views are of {len(names)}: leave out --data"
         )
     if set(names) != set(shown):
         return names, y

@@ -19,6 +19,8 @@ from collegium.protocol import DeGroot, Quantised, Rule, registry
 from collegium.protocol.averaging import is_degroot, tends_to_mean
 from collegium.topology import Graph
 from collegium.topology.deterministic import squarest
+from collegium.trust import Liars, attacks
+from collegium.trust.attacks import Attack
 
 Doubles = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -31,6 +33,20 @@ _WEIGHTS: dict[str, Callable[[Graph], Policy]] = {
     "metropolis": policy.metropolis,
     "laplacian": policy.laplacian,
 }
+
+
+ATTACKS: dict[str, Callable[[float, Policy, list[int]], Attack]] = {
+    "stubborn": lambda strength, over, liars: attacks.Stubborn(strength),
+    "flip": lambda strength, over, liars: attacks.SignFlip(strength),
+    "little-is-enough": lambda strength, over, liars: attacks.LittleIsEnough(strength),
+    "inner-product": lambda strength, over, liars: attacks.InnerProduct(strength),
+    "mimic": lambda strength, over, liars: attacks.Mimic(),
+    "silence": lambda strength, over, liars: attacks.Silence(strength),
+    "two-faced": lambda strength, over, liars: attacks.TwoFaced(strength),
+    "split": lambda strength, over, liars: attacks.Split.of(over.graph, liars, strength),
+    "dissension": lambda strength, over, liars: attacks.Dissension.along(over, strength),
+}
+"""What agents may send in every round, by name, made of the strength, the network and who lies."""
 
 
 class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +62,11 @@ class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bits: Annotated[int, msgspec.Meta(ge=0, le=64)] | None = None
     """64 is full precision."""
     rounds: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)] | None = None
-    fault: Literal["none", "noise", "stuck", "sign-flip"] = "none"
+    fault: Literal[
+        "none", "noise", "stuck", "bias", "sign-flip", "stubborn", "flip", "little-is-enough", "inner-product", "mimic",
+        "silence", "two-faced", "split", "dissension",
+    ] = "none"  # fmt: skip
+    """A fault at the start, or a lie in every round, see `ATTACKS`."""
     strength: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     faulty: Annotated[list[int], msgspec.Meta(max_length=MOST_AGENTS)] = []
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] | None = None
@@ -66,6 +86,8 @@ class World:
     """The items' names, if they have any."""
     y: NDArray[Any] | None = None
     """+1 or -1, or 0 where it is not known, shape (n,); of several classes the place, or -1 where it is not known."""
+    liars: Liars | None = None
+    """Who lies in every round, and how."""
 
     def __post_init__(self) -> None:
         if self.policy.size > MOST_AGENTS:
@@ -122,9 +144,9 @@ def changed(world: World, changes: Changes) -> World:
     """The world with these changes."""
     rounds = changes.rounds or world.rounds
     seed = world.seed if changes.seed is None else changes.seed
-    scores = _with_faults(world.scores, changes, seed)
+    scores, over = _with_faults(world.scores, changes, seed), _policy(world.policy, changes)
     return replace(
-        world, policy=_policy(world.policy, changes), scores=scores, rounds=rounds, seed=seed,
+        world, policy=over, scores=scores, rounds=rounds, seed=seed, liars=_liars(changes, over),
         rule=_rule(world, changes, rounds, float(np.abs(scores).max(initial=0.0))),
     )  # fmt: skip
 
@@ -161,22 +183,31 @@ def _rule(world: World, changes: Changes, rounds: int, largest: float) -> Rule:
     return Quantised(inner, bits, max(largest, 1e-12) / share)
 
 
+def _liars(changes: Changes, over: Policy) -> Liars | None:
+    if changes.fault not in ATTACKS or not changes.faulty:
+        return None
+    Liars(changes.faulty, attacks.Mimic()).validate(0, over.size, 1)
+    return Liars(changes.faulty, ATTACKS[changes.fault](changes.strength, over, changes.faulty))
+
+
 def _with_faults(scores: Doubles, changes: Changes, seed: int) -> Doubles:
-    if changes.fault == "none" or not changes.faulty:
+    if changes.fault == "none" or changes.fault in ATTACKS or not changes.faulty:
         return scores
     if changes.fault == "noise":
         return corruption.noise(scores, changes.faulty, changes.strength, seed)
     if changes.fault == "stuck":
         return corruption.stuck(scores, changes.faulty)
+    if changes.fault == "bias":
+        return corruption.bias(scores, changes.faulty, changes.strength)
     return corruption.sign_flip(scores, changes.faulty, changes.strength)
 
 
 def item(world: World, i: int, picture: str | None = None) -> Item:
     """One item round by round."""
     name, T = world.name(i), world.rounds
-    run = collaborate(world.scores[i : i + 1], world.policy, T, world.rule, world.seed, items=[name])
+    run = collaborate(world.scores[i : i + 1], world.policy, T, world.rule, world.seed, items=[name], liars=world.liars)
     settled = None
-    if is_degroot(world.rule):
+    if is_degroot(world.rule) and world.liars is None:
         settled = [run.settled(t, world.bound)[0].tolist() for t in range(T + 1)]
     return Item(
         id=str(i),
@@ -195,7 +226,7 @@ def item(world: World, i: int, picture: str | None = None) -> Item:
 def limit(world: World, scores: Doubles) -> Statistic | None:
     """Where averaging at full precision, with nobody silent, ends; None for rules that do not average."""
     found: Statistic = (world.policy.perron @ scores).tolist()
-    return found if tends_to_mean(world.rule) else None
+    return found if tends_to_mean(world.rule) and world.liars is None else None
 
 
 def own_rules() -> list[str]:
@@ -238,13 +269,14 @@ def averages(world: World, before: Labels) -> Averages:
     y = np.full(n, world.unknown) if world.y is None else world.y[:n]
     known = y != world.unknown
     errors = best = worst = None
-    wrong = (labels != labels[:, :1]).any(axis=1)
+    decided = labels[:, run.honest]  # what liars decide is nobody's error
+    wrong = (decided != decided[:, :1]).any(axis=1)
     if known.any():
         # Social learning begins at zero: who stops before the first round has its own statistic to decide by.
         pages = [alone, *map(labels_of, run.statistics[1:])]
-        rates = np.array([(page != y[:, None])[known].mean(axis=0) for page in pages])
+        rates = np.array([(page != y[:, None])[known].mean(axis=0) for page in pages])[:, run.honest]
         errors, best, worst = rates.mean(axis=1).tolist(), rates.min(axis=1).tolist(), rates.max(axis=1).tolist()
-        wrong = known & (labels != y[:, None]).any(axis=1)
+        wrong = known & (decided != y[:, None]).any(axis=1)
     shared = min(n, len(before))
     return Averages(
         items=n,
@@ -263,7 +295,9 @@ def averages(world: World, before: Labels) -> Averages:
 def _run(world: World) -> Run:
     n = world.averaged()
     names = None if world.names is None else list(world.names[:n])
-    return collaborate(world.scores[:n], world.policy, world.rounds, world.rule, world.seed, items=names)
+    return collaborate(
+        world.scores[:n], world.policy, world.rounds, world.rule, world.seed, items=names, liars=world.liars
+    )
 
 
 def _bits(run: Run) -> list[tuple[int, float]]:

@@ -40,7 +40,7 @@ LAMPS = (  # azimuth, elevation, strength, whether it casts shadows
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # Blender talks on standard output
+    os.dup2(2, 1)  # Blender logs to standard output
     settings = json.loads(sys.argv[1])
     camera, material = make_scene(settings)
     scratch = os.path.join(settings["scratch"], str(os.getpid()))

@@ -96,7 +96,7 @@ def _refuse(remote: Remote, part: Path, whole: bool) -> NoReturn:
     if not whole:
         raise DataError(
             f"what {remote.url} sent is cut off, or not the file expected: {size} bytes with SHA-256 {found}, "
-            f"not {remote.sha256}, and it did not say how many were to come. They are kept: run the command "
+            f"not {remote.sha256}, and the server gave no length. They are kept: run the command "
             "again to go on from there, or try another address."
         )
     _discard(part)

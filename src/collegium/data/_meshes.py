@@ -115,7 +115,7 @@ def _without_repeats(face: list[int]) -> list[int]:
 def _counts(path: Path, lines: list[tuple[int, str]]) -> tuple[int, int]:
     words = lines[0][1].split() if lines else []
     if len(words) not in (2, 3) or not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
-        raise InputFileError(f"{path}: the numbers of vertices, faces and edges must follow the word OFF")
+        raise InputFileError(f"{path}: the numbers of vertices, faces and edges must follow the line OFF")
     vertices, faces = int(words[0]), int(words[1])
     if not vertices or not faces:
         raise InputFileError(f"{path} is empty: it has {vertices} vertices and {faces} faces")

@@ -134,7 +134,7 @@ def _install(home: Path) -> None:
     code, said = running.result()
     shutil.rmtree(scratch, ignore_errors=True)
     if code:
-        raise BackendError(f"Blender could not be fetched, pip says: {explained(said)}")
+        raise BackendError(f"Blender could not be fetched, pip reports: {explained(said)}")
 
 
 def _bytes_in(folder: Path) -> int:

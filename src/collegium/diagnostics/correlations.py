@@ -18,7 +18,8 @@ def mean_correlation(statistics: ArrayLike) -> float:
     """
     x = np.asarray(statistics, np.float64)
     if x.ndim != 2 or x.shape[0] < 2 or x.shape[1] < 2:
-        raise ScoreError(f"correlations are of at least two items and two agents; got shape {x.shape}")
+        several = "; of several classes, take one of them: statistics[..., c]" if x.ndim == 3 else ""
+        raise ScoreError(f"correlations are of at least two items and two agents; got shape {x.shape}{several}")
     centred = x - x.mean(axis=0)
     size = np.linalg.norm(centred, axis=0)
     scaled = centred / np.where(size > 0, size, 1.0)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collegium.fusion.average import AvgStat
     from collegium.fusion.base import Coordination, Decision, Method, ScoreMethod
     from collegium.fusion.compare import ComparisonRow, Result, coordination_table, evaluate, summarise
+    from collegium.fusion.everybody import Everybody
     from collegium.fusion.learned import LearnedFusion
     from collegium.fusion.log_odds import LogOddsSum
     from collegium.fusion.methods import all_methods
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collegium.fusion.ours import Ours
     from collegium.fusion.simplex import SimplexFusion
     from collegium.fusion.stacking import Stacking
+    from collegium.fusion.tuned import Tuned
+    from collegium.fusion.tuned_models import TunedModels
     from collegium.fusion.vfl_jt import VFLJT
     from collegium.fusion.vote import Vote
 
@@ -31,6 +34,7 @@ _HOMES = {
     "ComparisonRow": "compare",
     "Coordination": "base",
     "Decision": "base",
+    "Everybody": "everybody",
     "LearnedFusion": "learned",
     "LogOddsSum": "log_odds",
     "Method": "base",
@@ -41,6 +45,8 @@ _HOMES = {
     "ScoreMethod": "base",
     "SimplexFusion": "simplex",
     "Stacking": "stacking",
+    "Tuned": "tuned",
+    "TunedModels": "tuned_models",
     "VFLJT": "vfl_jt",
     "Vote": "vote",
     "all_methods": "methods",
@@ -57,6 +63,7 @@ __all__ = [
     "ComparisonRow",
     "Coordination",
     "Decision",
+    "Everybody",
     "LearnedFusion",
     "LogOddsSum",
     "Method",
@@ -67,6 +74,8 @@ __all__ = [
     "ScoreMethod",
     "SimplexFusion",
     "Stacking",
+    "Tuned",
+    "TunedModels",
     "Vote",
     "all_methods",
     "coordination_table",

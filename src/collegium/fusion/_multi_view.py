@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from collegium.agents.inference import BATCH
-from collegium.fusion._in_threads import Map
+from collegium.tuning._in_threads import Map
 
 
 class MultiViewNetwork(nn.Module):

@@ -17,7 +17,8 @@ from collegium.agents.independent import checked_scores
 from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.scores import Scores
 from collegium.data import Dataset
-from collegium.errors import DataError, ModelError, ScoreError
+from collegium.errors import DataError, ModelError, PolicyError, ScoreError
+from collegium.schedule.base import Schedule
 
 Doubles = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -161,6 +162,12 @@ class ScoreMethod(Method):
         raise NotImplementedError
 
 
+def check_size(schedule: Schedule, scores: Scores) -> None:
+    """Refuse a network of another size than the record."""
+    if schedule.size != scores.size:
+        raise PolicyError(f"the network has {schedule.size} agents, the score record {scores.size}")
+
+
 def checked(X: ArrayLike, K: int, C: int) -> Doubles:
     """Raw scores of K agents about C classes: (n, K) of two, (n, K, C) of more."""
     if C == 2:
@@ -233,7 +240,7 @@ def aligned(scores: Scores, train: Dataset | None, name: str) -> Aligned:
         raise DataError(f"{name} learns from the views themselves: give the Dataset the agents were trained on")
     rows = scores.rows_train, scores.rows_val
     if rows[0] is None or rows[1] is None:
-        raise DataError(f"{name} needs a score record that says which items its rows are, as agents.train leaves it")
+        raise DataError(f"{name} needs a score record with the items of its rows, as agents.train leaves it")
     if train.size != scores.size:
         raise DataError(f"the score record has {scores.size} agents, the data set {train.size}: they do not match")
     if not len(rows[0]) or not len(rows[1]):

@@ -13,15 +13,17 @@ from collegium.fusion.non_cooperative import NonCooperative
 from collegium.fusion.ours import Ours
 from collegium.fusion.simplex import SimplexFusion
 from collegium.fusion.stacking import Stacking
+from collegium.fusion.tuned import Tuned
+from collegium.fusion.tuned_models import TunedModels
 from collegium.fusion.vfl_jt import VFLJT
 from collegium.fusion.vote import Vote
-from collegium.policy import Policy
 from collegium.protocol import SocialLearning
+from collegium.schedule import Schedule
 
 
 def all_methods(
-    policy: Policy,
-    rounds: int = 20,
+    policy: Schedule,
+    rounds: int | None = None,
     *,
     calibrate: bool = False,
     model: Any = None,
@@ -32,8 +34,10 @@ def all_methods(
 ) -> list[Method]:
     """Every method, in the paper's order, then those beyond it.
 
+    policy, rounds: who hears whom and how often, for those over a network; social learning is left out where a schedule
+        has a rule of its own.
     model: the agents' recipe (or K of them), with which AdaBoost fits them anew; without it they stay as they are.
-    branch: the recipe of VFL-JT's branches, a PyTorch model; without it VFL-JT is left out.
+    branch: the recipe of VFL-JT's branches, a PyTorch model; without it VFL-JT and Tuned models are left out.
     oracle: a `CentralOracle` or `MultiViewOracle`, if there is to be one.
     """
     methods: list[Method] = [
@@ -45,10 +49,13 @@ def all_methods(
         AdaBoost(model, random_state),
         Ours(policy, rounds, calibrate=calibrate),
         Ours(policy, rounds, center=False, calibrate=calibrate),
-        Ours(policy, rounds, SocialLearning(), calibrate=calibrate),
     ]
+    if policy.rule is None:
+        methods.append(Ours(policy, rounds, SocialLearning(), calibrate=calibrate))
+    methods.append(Tuned(policy, rounds, calibrate=calibrate))
     if branch is not None:
         methods.append(VFLJT(branch, workers=workers, random_state=random_state))
+        methods.append(TunedModels(branch, policy, rounds, workers=workers, random_state=random_state))
     if oracle is not None:
         methods.append(oracle)
     return [*methods, LogOddsSum(), Stacking(calibrate=calibrate)]

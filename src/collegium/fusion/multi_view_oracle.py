@@ -71,8 +71,8 @@ class MultiViewOracle(Oracle):
     def _train(self, items: Aligned, bar: Any) -> None:
         import torch
 
-        from collegium.fusion._in_threads import in_threads
         from collegium.fusion._multi_view import MultiViewNetwork, OnItems
+        from collegium.tuning._in_threads import in_threads
 
         data, inside, outside = items
         rows = np.concatenate([inside, outside])
@@ -103,7 +103,7 @@ class MultiViewOracle(Oracle):
         self.history_: tuple[History, History] = first, second
 
     def _statistic(self, views: list[NDArray[Any]]) -> NDArray[np.float64]:
-        from collegium.fusion._in_threads import in_threads
+        from collegium.tuning._in_threads import in_threads
 
         network = self.network_
         matching = [model.matching(view) for model, view in zip(self.models_, views, strict=True)]

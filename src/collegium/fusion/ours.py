@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 from collegium._util.randomness import Seed
 from collegium.agents.scores import Scores
 from collegium.errors import PolicyError
-from collegium.fusion.base import Coordination, Decision, ScoreMethod
+from collegium.fusion.base import Coordination, Decision, ScoreMethod, check_size
 from collegium.network import collaborate
-from collegium.policy import Policy
-from collegium.protocol import DeGroot, Quantised, Rule, SocialLearning
+from collegium.protocol import Quantised, Rule, SocialLearning
+from collegium.schedule import Schedule
 
 
 class Ours(ScoreMethod):
@@ -18,16 +18,17 @@ class Ours(ScoreMethod):
 
     With `center=False` it is the paper's *Ours (no centering)*; with `rule=protocol.SocialLearning()`, social learning
     with static observations. The paper compares methods where communication suffices: take enough rounds for A^t to
-    be near its limit, which `policy.slem` ** rounds tells.
+    be near its limit, which `policy.slem` ** rounds tells, or `schedule.exact`, which needs few. Rounds and rule are
+    the schedule's own where it has them, or 20 of DeGroot.
     """
 
     coordination = Coordination(inference="Iterative peer-to-peer scalar exchange")
 
     def __init__(
         self,
-        policy: Policy,
-        rounds: int = 20,
-        rule: Rule = DeGroot(),
+        policy: Schedule,
+        rounds: int | None = None,
+        rule: Rule | None = None,
         center: bool = True,
         calibrate: bool = False,
         bounded: bool = False,
@@ -47,10 +48,9 @@ class Ours(ScoreMethod):
         return name if self.center else f"{name} (no centering)"
 
     def _learn(self, scores: Scores) -> int:
-        if not isinstance(self.policy, Policy):
-            raise PolicyError(f"policy must be a collegium Policy, got {type(self.policy).__name__}")
-        if self.policy.size != scores.size:
-            raise PolicyError(f"the network has {self.policy.size} agents, the score record {scores.size}")
+        if not isinstance(self.policy, Schedule):
+            raise PolicyError(f"policy must be a collegium Policy or Schedule, got {type(self.policy).__name__}")
+        check_size(self.policy, scores)
         return 0
 
     def decide(self, X: ArrayLike) -> Decision:

@@ -73,6 +73,7 @@ class VFLJT(Method):
         """Train branches and head jointly, on the items that the agents of the record were trained on."""
         self._forget()
         torch = load_torch()
+        self._check(scores)
         items = aligned(scores, train, self.name)
         self.classes_ = scores.classes
         root = seed_sequence(self.random_state, "random_state")
@@ -84,8 +85,11 @@ class VFLJT(Method):
             threads(settings.threads),
             progress("training jointly", 1) as bar,
         ):
-            self._train(items, models, settings, int(descend(root, 0).generate_state(1)[0]), bar.move_to)
+            self._train(scores, items, models, settings, int(descend(root, 0).generate_state(1)[0]), bar.move_to)
         return self
+
+    def _check(self, scores: Scores) -> None:
+        """Refuse settings that do not fit the record."""
 
     def _models(self, items: Aligned, root: np.random.SeedSequence) -> list[TorchModel]:
         models = []
@@ -101,11 +105,13 @@ class VFLJT(Method):
             models.append(model)
         return models
 
-    def _train(self, items: Aligned, models: list[TorchModel], settings: Training, seed: int, told: Any) -> None:
+    def _train(
+        self, scores: Scores, items: Aligned, models: list[TorchModel], settings: Training, seed: int, told: Any
+    ) -> None:
         import torch
 
-        from collegium.fusion._border import Border, Branch, Server
-        from collegium.fusion._in_threads import in_threads
+        from collegium.tuning._border import Border, Branch, Server
+        from collegium.tuning._in_threads import in_threads
 
         data, inside, outside = items
         C = self.classes_
@@ -147,7 +153,7 @@ class VFLJT(Method):
         """Every branch sends its score to the server, which decides."""
         import torch
 
-        from collegium.fusion._border import Border, complete
+        from collegium.tuning._border import Border, complete
 
         self._fitted()
         K, C = len(self.models_), self.classes_

@@ -6,17 +6,24 @@ A kernel is registered for a type and serves no subclass of it: what a subclass 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from collegium.kernels.job import Job, Recorded
 from collegium.links import Lossy, Perfect
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, DeltaTrigger, HoldLast, LabelStability, Quantised, Renormalise, Rule
 from collegium.protocol.averaging import Averaging
+from collegium.protocol.ceca import Ceca
+from collegium.protocol.chebyshev import Chebyshev
 from collegium.protocol.codec import Float64, Quantise
 from collegium.protocol.combine import WeightedMean
+from collegium.protocol.polynomial import Polynomial, TwoTerms
+from collegium.protocol.push_sum import PushSum
+from collegium.protocol.running_sums import RunningSums
 from collegium.protocol.social_learning import SocialLearning
 from collegium.protocol.trigger import Always, Delta, LabelStable
+from collegium.schedule.eigenvalue_steps import EigenvalueSteps
+from collegium.schedule.exact import Exact
 
 ALWAYS, DELTA, LABEL = 0, 1, 2
 
@@ -74,8 +81,13 @@ def numbers(rule: Rule) -> Numbers | None:
 
 def find(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
     """The fast path for this rule over this job, if there is one."""
-    found = numbers(rule)
-    if found is None or not (_serves(job) or _serves_losses(job)):
+    rule = rule.prepared(job.schedule, job.rounds)
+    if job.liars is None:
+        with_memory = _with_memory(job, rule) or _sums(job, rule)
+        if with_memory is not None:
+            return with_memory
+    found = numbers(rule) if job.liars is None else None
+    if found is None or not (_serves(job) or _serves_losses(job)) or not _remembers(job, found):
         return None
     try:
         from collegium.kernels import averaging
@@ -84,11 +96,54 @@ def find(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
     return lambda job: averaging.run(averaging.arrays(job), found)
 
 
+def _with_memory(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
+    """The fast path for rules that remember more than a statistic."""
+    schedule = job.schedule
+    if type(job.mailbox) is not HoldLast or not (type(job.links) is Perfect or _serves_averages_with_losses(job)):
+        return None
+    exact = type(schedule) is Exact and type(rule) is Ceca
+    steps = (  # where the schedule ends before its rule, agents go on alone
+        type(schedule) is EigenvalueSteps and type(rule) is Polynomial and len(rule.steps) <= max(schedule.rounds, 1)
+    )
+    if not (exact or steps or (type(schedule) is Policy and type(rule) in (Chebyshev, Polynomial))):
+        return None
+    try:
+        from collegium.kernels import two_terms
+    except ImportError:
+        return None
+    if isinstance(schedule, Exact):
+        return lambda job: two_terms.run_exact(job, schedule)
+    if isinstance(schedule, EigenvalueSteps):
+        return lambda job: two_terms.run(job, cast(TwoTerms, rule), schedule.policy, schedule.rounds)
+    return lambda job: two_terms.run(job, cast(TwoTerms, rule), cast(Policy, schedule), job.rounds)
+
+
+def _serves_averages_with_losses(job: Job) -> bool:
+    """Where the lost are left out and everybody counts itself, nothing of earlier messages is needed."""
+    policy = job.schedule.policy if isinstance(job.schedule, EigenvalueSteps) else job.schedule
+    if type(policy) is not Policy or job.mailbox != HoldLast():
+        return False
+    return _serves_losses(job._replace(schedule=policy)) and policy.links + policy.size == len(policy.weights)
+
+
+def _sums(job: Job, rule: Rule) -> Callable[[Job], Recorded] | None:
+    """The fast path for rules that give away what they have."""
+    if type(rule) not in (PushSum, RunningSums) or type(job.schedule) is not Policy:
+        return None
+    if not (_serves(job) or _serves_losses(job)):
+        return None
+    try:
+        from collegium.kernels import sums
+    except ImportError:
+        return None
+    return lambda job: sums.run(job, type(rule) is RunningSums)
+
+
 def find_sweep(job: Job, rules: Sequence[Rule]) -> Callable[[Job, list[int], Any], Any] | None:
     """The fast path for many rules at once, if there is one for all of them."""
     found = [numbers(rule) for rule in rules]
     known = [one for one in found if one is not None]
-    if len(known) < len(rules) or not _serves(job):
+    if len(known) < len(rules) or not _serves(job) or not all(_remembers(job, one) for one in known):
         return None
     try:
         from collegium.kernels import averaging
@@ -99,6 +154,11 @@ def find_sweep(job: Job, rules: Sequence[Rule]) -> Callable[[Job, list[int], Any
 
 def _serves(job: Job) -> bool:
     return type(job.links) is Perfect and type(job.mailbox) in (HoldLast, Renormalise)
+
+
+def _remembers(job: Job, rule: Numbers) -> bool:
+    """Compiled code knows what an agent sent last, not to whom: all have it if they hear it in every round."""
+    return rule.trigger == ALWAYS or type(job.schedule) is Policy
 
 
 def _serves_losses(job: Job) -> bool:

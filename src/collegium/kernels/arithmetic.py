@@ -52,7 +52,7 @@ def emit(
     lo: int, hi: int, items: int, first: bool, x: Any, scores: Any, sent: Any, fired: Any, streak: Any, rule: Any,
     key0: Any, key1: Any, salt0: Any, salt1: Any, audience: Any, spoken: Any,
 ) -> int:  # fmt: skip
-    """Agents lo … hi-1 decide whether to speak and what.
+    """Agents lo … hi-1 decide whether to send and what.
 
     Counts their transmissions for the first `items` columns, and per item too unless `spoken` is empty. Columns
     beyond only fill up a whole number of vectors.
@@ -63,7 +63,6 @@ def emit(
     always = first or trigger == _ALWAYS
     marked = fired.shape[0] > 1  # else one row, which stays in the first-level cache
     scratch, outgoing, hashes = np.empty(width), np.empty(width), np.empty(width, np.uint32)
-    ranks = np.empty((4, 0 if always or x.shape[0] == K else width))
     transmissions = heard = 0
     for k in range(lo, hi):
         speaks, cost = fired[k if marked else 0], audience[k]
@@ -71,7 +70,7 @@ def emit(
             if trigger == _DELTA:
                 heard = _moved(x, sent, k, K, limit, speaks)
             else:
-                heard = _unsure(x, k, K, limit, patience, streak[k], speaks, ranks)
+                heard = _unsure(x, k, K, limit, patience, streak, speaks)
             for i in range(items, width):
                 heard -= 1 if speaks[i] > 0.0 else 0
             if heard == 0:
@@ -138,52 +137,53 @@ def _moved(x: Any, sent: Any, k: int, K: int, limit: float, speaks: Any) -> int:
 
 
 @_compiled
-def _unsure(x: Any, k: int, K: int, limit: float, patience: float, settled: Any, speaks: Any, ranks: Any) -> int:
+def _unsure(x: Any, k: int, K: int, limit: float, patience: float, streak: Any, speaks: Any) -> int:
     """0 where the label of agent k has stayed for long enough and is clear enough, else 1; how many are 1."""
-    count = 0
-    if x.shape[0] == K:
-        own = x[k]
-        for i in range(own.size):
-            unsettled = 1.0 if settled[i] < patience else 0.0
-            speaking = unsettled if abs(own[i]) >= limit else 1.0
-            speaks[i] = speaking
-            count += 1 if speaking > 0.0 else 0
-    else:
-        _rank(x, k, K, ranks)
-        best, second = ranks[0], ranks[1]
-        for i in range(best.size):
-            unsettled = 1.0 if settled[i] < patience else 0.0
-            speaking = unsettled if best[i] - second[i] >= limit else 1.0
-            speaks[i] = speaking
-            count += 1 if speaking > 0.0 else 0
+    count, settled, several = 0, streak[k], x.shape[0] > K
+    clear = streak[K + k] if several else x[k]
+    for i in range(clear.size):
+        unsettled = 1.0 if settled[i] < patience else 0.0
+        speaking = unsettled if abs(clear[i]) >= limit else 1.0
+        speaks[i] = speaking
+        count += 1 if speaking > 0.0 else 0
     return count
 
 
 @_compiled
-def _rank(x: Any, k: int, K: int, ranks: Any) -> None:
-    """The largest entry of agent k, the second, which is the largest (the first of equals), and the last entry."""
+def _rank(x: Any, k: int, K: int, ranks: Any) -> float:
+    """All entries of agent k but the last ranked: the largest, the second, which is the largest (the first of equals).
+
+    The fourth of `ranks` is the last entry, whose place is returned: who looks at a rank lets it in on the way.
+    """
     best, second, label, last = ranks[0], ranks[1], ranks[2], ranks[3]
-    first = x[k]
-    for i in range(first.size):
-        best[i], second[i], label[i], last[i] = first[i], -np.inf, 0.0, -first[i]
-    place = 0
-    for row in range(k + K, x.shape[0], K):
+    _start_rank(x[k], x[k + K], best, second, label, last)
+    place = 1
+    for row in range(k + 2 * K, x.shape[0], K):
         place += 1
-        _enter(x[row], float(place), best, second, label)
-        entry = x[row]
-        for i in range(entry.size):
-            last[i] -= entry[i]
-    _enter(last, place + 1.0, best, second, label)
+        _enter(x[row], float(place), best, second, label, last)
+    return place + 1.0
 
 
 @_compiled
-def _enter(entry: Any, place: float, best: Any, second: Any, label: Any) -> None:
+def _start_rank(first: Any, entry: Any, best: Any, second: Any, label: Any, last: Any) -> None:
+    for i in range(first.size):
+        value, leader = entry[i], first[i]
+        larger = value > leader
+        best[i] = value if larger else leader
+        second[i] = leader if larger else value
+        label[i] = 1.0 if larger else 0.0
+        last[i] = -leader - value
+
+
+@_compiled
+def _enter(entry: Any, place: float, best: Any, second: Any, label: Any, last: Any) -> None:
     for i in range(entry.size):
         value, leader, follower, holder = entry[i], best[i], second[i], label[i]
         larger = value > leader
         best[i] = value if larger else leader
         second[i] = leader if larger else max(follower, value)
         label[i] = place if larger else holder
+        last[i] -= value
 
 
 @_compiled
@@ -319,6 +319,70 @@ def combine_remembering(
 
 
 @_compiled
+def blend(
+    lo: int, hi: int, alpha: float, beta: float, gamma: float, now: Any, before: Any, heard: Any,
+    indptr: Any, indices: Any, weights: Any,
+) -> None:  # fmt: skip
+    """Agents lo … hi-1 put the weighted sum of what they hear, what they sent and what they sent before together.
+
+    It takes the place of what they sent before, which nobody else needs.
+    """
+    if now.shape[1] == 1:
+        sent, result = now.reshape(-1), before.reshape(-1)
+        for k in range(lo, hi):
+            total = 0.0
+            for m in range(indptr[k], indptr[k + 1]):
+                total += weights[m] * sent[indices[m]]
+            result[k] = alpha * total + beta * sent[k] + gamma * result[k]
+        return
+    combine(lo, hi, now, now, heard, True, indptr, indices, weights)
+    for k in range(lo, hi):
+        total, own, result = heard[k], now[k], before[k]
+        for i in range(own.size):
+            result[i] = alpha * total[i] + beta * own[i] + gamma * result[i]
+
+
+@_compiled
+def take(
+    lo: int, hi: int, z: Any, sent: Any, taken: Any, indptr: Any, indices: Any,
+    loss: Any, key0: Any, key1: Any, salt0: Any, salt1: Any,
+) -> None:  # fmt: skip
+    """Agents lo … hi-1 add what arrives to what they hold, z (numbers, agents, items).
+
+    Where `taken` (links, numbers, items) has entries, messages are totals, of which the difference to the last is new.
+    """
+    hashes = np.full(z.shape[2], 0xFFFFFFFF, np.uint32)
+    for k in range(lo, hi):
+        for m in range(indptr[k], indptr[k + 1]):
+            l = indices[m]
+            if l == k:
+                continue
+            if loss > 0:
+                _hash(hashes, key0, key1, salt0[m], salt1[m])
+            for j in range(z.shape[0]):
+                if taken.shape[0] > 0:
+                    _take_total(hashes, loss, z[j, k], sent[j, l], taken[m, j])
+                else:
+                    _take_share(hashes, loss, z[j, k], sent[j, l])
+
+
+@_compiled
+def _take_total(hashes: Any, loss: Any, held: Any, total: Any, taken: Any) -> None:
+    for i in range(held.size):
+        new, old = total[i], taken[i]
+        came = hashes[i] >= loss
+        held[i] += new - old if came else 0.0
+        taken[i] = new if came else old
+
+
+@_compiled
+def _take_share(hashes: Any, loss: Any, held: Any, share: Any) -> None:
+    for i in range(held.size):
+        new = share[i]
+        held[i] += new if hashes[i] >= loss else 0.0
+
+
+@_compiled
 def turn(x: Any, items: int, page: Any, lo: int) -> None:
     """Statistics agents-by-items into their page, items-by-agents; the last of several classes from the others."""
     K, d = page.shape[1], page.shape[2]
@@ -388,9 +452,13 @@ def _add(result: Any, here: Any, share: Any, value: Any) -> None:
 
 
 @_compiled
-def settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
-    """Count unchanged labels."""
-    K, width = streak.shape
+def settle(lo: int, hi: int, K: int, first: bool, x: Any, following: Any, streak: Any) -> None:
+    """Count unchanged labels.
+
+    Of several classes, streak has 3K rows: the counts, the lead of every agent's label over the second, the labels.
+    They are kept for the round that follows, because ranking entries is most of the work.
+    """
+    width = x.shape[1]
     if x.shape[0] == K:
         for k in range(lo, hi):
             before, after, count = x[k], following[k], streak[k]
@@ -398,13 +466,23 @@ def settle(lo: int, hi: int, x: Any, following: Any, streak: Any) -> None:
                 same = ((before[i] > 0.0) == (after[i] > 0.0)) & ((before[i] < 0.0) == (after[i] < 0.0))
                 count[i] = count[i] + 1.0 if same else 0.0
         return
-    earlier, later = np.empty((4, width)), np.empty((4, width))
+    ranks = np.empty((4, width))
+    best, second, label, last = ranks[0], ranks[1], ranks[2], ranks[3]
     for k in range(lo, hi):
-        _rank(x, k, K, earlier)
-        _rank(following, k, K, later)
-        before, after, count = earlier[2], later[2], streak[k]
+        count, lead, known = streak[k], streak[K + k], streak[2 * K + k]
+        if first:
+            place = _rank(x, k, K, ranks)
+            for i in range(width):
+                holder = label[i]
+                known[i] = place if last[i] > best[i] else holder
+        place = _rank(following, k, K, ranks)
         for i in range(width):
-            count[i] = count[i] + 1.0 if before[i] == after[i] else 0.0
+            value, leader, follower, holder, streaks = last[i], best[i], second[i], label[i], count[i] + 1.0
+            larger = value > leader
+            now = place if larger else holder
+            count[i] = streaks if known[i] == now else 0.0
+            lead[i] = (value if larger else leader) - (leader if larger else max(follower, value))
+            known[i] = now
 
 
 @_compiled
@@ -420,10 +498,13 @@ def _count_errors(x: Any, labels: Any, items: int, errors: Any) -> None:
         return
     ranks = np.empty((4, width))
     for k in range(K):
-        _rank(x, k, K, ranks)
-        best, second, label, wrong = ranks[0], ranks[1], ranks[2], items - width
+        place = _rank(x, k, K, ranks)
+        best, second, label, last, wrong = ranks[0], ranks[1], ranks[2], ranks[3], items - width
         for i in range(width):
-            wrong += 0 if (label[i] == labels[i]) & (best[i] > second[i]) else 1
+            value, leader, holder = last[i], best[i], label[i]
+            now = place if value > leader else holder
+            clear = (leader > second[i]) & (value != leader) | (value > leader)
+            wrong += 0 if (now == labels[i]) & clear else 1
         errors[k] += wrong
 
 
@@ -459,7 +540,7 @@ def block(
     sent = x if plain else np.zeros((rows, width))
     noted = spoke.shape[0] > 0
     fired = np.ones((K if noted or not hold else 1, width))
-    streak = np.zeros((K, width))
+    streak = np.zeros((K if rows == K else 3 * K, width))
     per_item = np.zeros(items if costs.shape[0] > 0 else 0)
     block_key0, block_key1 = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
     if levels > 0:
@@ -503,7 +584,7 @@ def block(
             if moving:
                 combine(0, rows, sent, fired, following, hold, indptr[network], indices, weights)
                 if trigger == _LABEL:
-                    settle(0, K, x, following, streak)
+                    settle(0, K, K, t == 1, x, following, streak)
                 x, following = following, x
         if keep:
             if statistics.shape[0] == 1:
@@ -549,7 +630,7 @@ def _outspoken(
 ) -> Any:  # fmt: skip
     """Rounds of items lo … hi-1 while everybody speaks, shared by a sweep: statistics, unchanged labels and errors."""
     rows, width = scores.shape[1], _width(hi - lo)
-    path, streaks = np.zeros((rounds + 1, rows, width)), np.zeros((rounds + 1, K, width))
+    path, streaks = np.zeros((rounds + 1, rows, width)), np.zeros((rounds + 1, K if rows == K else 3 * K, width))
     for k in range(rows):
         for i in range(hi - lo):
             path[0, k, i] = scores[lo + i, k]
@@ -558,6 +639,6 @@ def _outspoken(
         if t > 0:
             combine(0, rows, path[t - 1], path[t - 1], path[t], True, indptr, indices, weights)
             streaks[t] = streaks[t - 1]
-            settle(0, K, path[t - 1], path[t], streaks[t])
+            settle(0, K, K, t == 1, path[t - 1], path[t], streaks[t])
         _count_errors(path[t], truth, hi - lo, mistakes[t])
     return path, streaks, mistakes

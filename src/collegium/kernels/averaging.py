@@ -40,6 +40,7 @@ from collegium.protocol.base import message_width
 Doubles = NDArray[np.float64]
 
 _BLOCK = 4096  # doubles per array of a block, so that its half dozen arrays stay in the second-level cache
+_WIDE = 192  # items of a block from which the loops over them are worth starting, where it stays below 6 · _BLOCK
 _LARGE = 500_000  # products in a round from which it is worth sharing out the agents of one block
 _SHARED = 4_000_000  # doubles a sweep may keep of the rounds its rules share
 _NOBODY = np.zeros((0, 0, 0), np.bool_)
@@ -180,7 +181,7 @@ def sweep(job: Arrays, rules: list[Numbers], seeds: list[int], labels: Doubles) 
     count = len(rules) * len(seeds)
     errors = np.zeros((count, job.rounds + 1, job.size), np.int64)
     transmissions = np.zeros((count, job.rounds + 1), np.int64)
-    size = max(_BLOCK // rows // 16 * 16, 16)
+    size = _width(rows)
     known = np.repeat([_outspoken_rounds(rule, job) for rule in rules], len(seeds))
     if known.max(initial=0) * rows * min(size, n) > _SHARED:
         known[:] = 0
@@ -210,7 +211,7 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
     spare = [np.empty_like(x), np.empty_like(x)]  # two, because the scores themselves are never written over
     plain = rule == Numbers() and job.hold
     sent, fired = (x, x) if plain else (np.zeros_like(x), np.ones((K, n)))
-    streak = np.zeros((K, n)) if rule.patience else x
+    streak = np.zeros((K if len(x) == K else 3 * K, n)) if rule.patience else x
     numbers = _numbers(rule)
     (key0, key1), _ = _keys(job, [job.seed], rule.levels > 0, salted=False)
     statistics, costs, spoke = _records(job, rule)
@@ -243,7 +244,7 @@ def _run_large(job: Arrays, rule: Numbers) -> Recorded:
             for row in range(0, len(x), K):
                 combine(row + lo, row + hi, sent, fired, following, job.hold, indptr, job.indices, job.weights)
             if rule.patience:
-                settle(lo, hi, x, following, streak)
+                settle(lo, hi, K, t == 1, x, following, streak)
 
         spread(listen, K, size, work=job.work)
         x = following
@@ -272,7 +273,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
         items = hi - lo
         start = np.ascontiguousarray(job.scores[lo:hi].T)
         x = np.zeros_like(start) if rule.accumulate else start
-        sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros((K, items))
+        sent, following, streak = np.zeros_like(x), np.empty_like(x), np.zeros((K if rows == K else 3 * K, items))
         fired, spent = np.ones((K, items)), np.zeros(items)
         last = np.zeros((len(job.indices), items) if remembers else (0, 0))
         known = np.zeros(last.shape)
@@ -302,7 +303,7 @@ def _run_lossy(job: Arrays, rule: Numbers) -> Recorded:
             else:
                 combine_lossy(sent, following, job.hold, indptr, job.indices, job.weights, job.loss, *words)
             if rule.patience:
-                settle(0, K, x, following, streak)
+                settle(0, K, K, t == 1, x, following, streak)
             x, following = following, np.empty_like(x) if x is start else x
             if not job.final or t == job.rounds:
                 turn(x, items, statistics[0 if job.final else t], lo)
@@ -333,5 +334,10 @@ def _salts(job: Arrays, rounds: NDArray[np.int64]) -> tuple[Any, Any]:
     return sender_salts(row % job.size, rounds, row // job.size)
 
 
+def _width(rows: int) -> int:
+    """Items of a block: whole vectors."""
+    return max(16, max(_BLOCK // rows, min(_WIDE, 6 * _BLOCK // rows)) // 16 * 16)
+
+
 def _block_size(n: int, rows: int) -> int:
-    return max(16, min(_BLOCK // rows // 16 * 16, -(-n // threads())))
+    return max(16, min(_width(rows), -(-n // threads())))

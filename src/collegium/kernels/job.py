@@ -11,6 +11,7 @@ from collegium._util.randomness import U64
 from collegium.links import Links
 from collegium.protocol.mailbox import Mailbox
 from collegium.schedule.base import Schedule
+from collegium.trust.liars import Liars
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +27,7 @@ class Job(NamedTuple):
     links: Links
     mailbox: Mailbox
     final: bool  # keep only the last statistics, and not who spoke
+    liars: Liars | None = None  # who lies, and how
 
 
 class Recorded(NamedTuple):

@@ -14,6 +14,8 @@ from collegium.lab.table import Table
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#BCBD22"]
 MARKERS = "os^vD<>pXh"
+MUCH = 2
+"""So many times higher than the curves a panel may be, to show whole intervals."""
 
 
 def curve(axes: Any, table: Table, x: str, label: str, style: int = 0, scale: float = 1.0, **more: Any) -> None:
@@ -24,9 +26,21 @@ def curve(axes: Any, table: Table, x: str, label: str, style: int = 0, scale: fl
     at = np.array([point for point, _ in points], np.float64)
     mean = scale * np.array([interval.mean for _, interval in points])
     half = scale * np.nan_to_num(np.array([interval.half for _, interval in points]))
-    colour = COLOURS[style % len(COLOURS)]
-    settings = {"color": colour, "marker": MARKERS[style % len(MARKERS)], "markersize": 4, "linewidth": 1.4} | more
-    axes.errorbar(at, mean, yerr=half, label=label, capsize=2, elinewidth=0.8, **settings)
+    axes.errorbar(at, mean, yerr=half, label=label, **_style(style) | more)
+
+
+def row(axes: Any, table: Table, label: str, style: int = 0, scale: float = 1.0, **more: Any) -> None:
+    """The mean of `value` over repetitions as the next row of a list of methods, with its interval."""
+    mean, half = mean_interval(table.groupby("repetition")["value"].mean().to_numpy())
+    place = len(axes.containers)
+    axes.errorbar(scale * mean, place, xerr=scale * np.nan_to_num(half), label=label, **_style(style) | more)
+    axes.set_yticks(range(place + 1), [one.get_label() for one in axes.containers], fontsize=8)
+    axes.set_ylim(place + 0.6, -0.6)  # the first at the top
+
+
+def _style(place: int) -> dict[str, Any]:
+    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+    return {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.4, "capsize": 2, "elinewidth": 0.8}
 
 
 def _by_repetition(table: Table, x: str) -> Table:
@@ -34,14 +48,18 @@ def _by_repetition(table: Table, x: str) -> Table:
     return table.groupby([x, "repetition"])["value"].mean().reset_index()
 
 
-def _keep_means_in_view(axes: Any) -> None:
-    """Limits by the curves, not by intervals that few repetitions make wide."""
-    caps = {cap for container in axes.containers for cap in container.lines[1]}
+def _limit_heights(axes: Any) -> None:
+    """Whole intervals, unless few repetitions make them wide: then limits by the curves."""
+    caps = [cap for container in axes.containers for cap in container.lines[1]]
     curves = [line for line in axes.lines if line not in caps]
-    heights = [y for line in curves for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
-    if heights:
+    means, whole = (
+        [y for line in lines for y in np.asarray(line.get_ydata(), np.float64) if np.isfinite(y)]
+        for lines in (curves, [*curves, *caps])
+    )
+    if means:
+        heights = whole if np.ptp(whole) <= MUCH * np.ptp(means) else means
         low, high = min(heights), max(heights)
-        room = 0.12 * (high - low or abs(high) or 1.0)
+        room = (0.05 if heights is whole else 0.12) * (high - low or abs(high) or 1.0)
         axes.set_ylim(low - room, high + room)
 
 
@@ -53,7 +71,7 @@ def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = 
     if title:
         axes.set_title(title, fontsize=10)
     if axes.containers and not axes.patches:
-        _keep_means_in_view(axes)
+        _limit_heights(axes)
     names = axes.get_legend_handles_labels()[0]
     if legend and len(names) > 4:  # below, where it hides nothing
         axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
@@ -65,7 +83,8 @@ def whole_numbers(axes: Any) -> None:
     """Ticks of rounds and of agents: there are no halves."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))  # the last of 20 rounds has a tick
+    axes.set_xmargin(0.02)  # or the axis would go on to a round that there is not
 
 
 def save(figure: Any, path: Path, dpi: int) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from collegium import agents, data, fusion
+from collegium import agents, data, fusion, schedule
 from collegium._util import plugins
-from collegium.agents.optimisation import ADAM, SGD, Training
+from collegium.agents.optimisation import ADAM, SGD, SGD_SHORT, Training
 from collegium.data import Dataset
 from collegium.errors import DataError
 from collegium.fusion.multi_view_oracle import HEAD
@@ -39,6 +39,8 @@ _PATCHES = {"cifar10": (3, 3), "digits": (3, 3)}
 """Data whose views are patches of one image."""
 FAMILIES = {"A": "PatchCNN", "B": "PixelLogistic", "C": "SmallResNet", "M": "MicroCNN"}
 """Model families by the letters of the paper's layouts, and M for ModelNet's."""
+SHORT = "m"
+"""The letter of ModelNet's agents as earlier results had them: 16 channels, and a patience that ends on a plateau."""
 LOGISTIC = "L"
 """The letter of scikit-learn's logistic regression, which takes views of any kind."""
 STANDARDISED = "S"
@@ -58,7 +60,7 @@ class Job:
     n0: int
     repetition: int
     layout: str
-    """A letter of `FAMILIES`, or L, S or T, for all agents, or one for each; means nothing beside `models`."""
+    """A letter of `FAMILIES`, or m, L, S or T, for all agents, or one for each; means nothing beside `models`."""
     seed: int = 0
     methods: bool = False
     """Whether AdaBoost, VFL-JT and the central oracle, which train on views, are run as well."""
@@ -96,7 +98,7 @@ class Job:
     def training(self) -> Training:
         """The paper's settings for these data."""
         usual = {"cifar10": ADAM, "modelnet": SGD, "digits": replace(ADAM, learning_rate=0.01, batch_size=32)}
-        chosen = usual.get(self.dataset, ADAM)
+        chosen = SGD_SHORT if self.layout == SHORT else usual.get(self.dataset, ADAM)
         return chosen if self.epochs is None else replace(chosen, max_epochs=self.epochs)
 
     def recipes(self, train: Dataset) -> list[Any]:
@@ -112,9 +114,11 @@ class Job:
     def _recipe(self, letter: str) -> Any:
         if letter in _SKLEARN:
             return _SKLEARN[letter]()
+        if letter == SHORT:
+            return agents.MicroCNN(channels=16, training=self.training)
         if letter not in FAMILIES:
             raise DataError(
-                f"there is no family {letter!r} for a layout: choose among {', '.join((*FAMILIES, *_SKLEARN))}"
+                f"there is no family {letter!r} for a layout: choose among {', '.join((*FAMILIES, SHORT, *_SKLEARN))}"
             )
         return getattr(agents, FAMILIES[letter])(training=self.training)
 
@@ -162,9 +166,9 @@ def _view_methods(job: Job, recipes: list[Any], seed: int, workers: int | None) 
         oracle = fusion.CentralOracle(recipes[0], _PATCHES[job.dataset], threads=1, random_state=seed)
     else:
         oracle = own.oracle(recipes, _PATCHES.get(job.dataset), seed)
-    methods: list[fusion.Method | None] = [
-        fusion.AdaBoost(recipes, random_state=seed),
-        fusion.VFLJT(recipes, workers=workers, random_state=seed) if own.can_train_jointly(recipes) else None,
-        oracle,
-    ]
-    return [method for method in methods if method is not None]
+    methods: list[fusion.Method] = [fusion.AdaBoost(recipes, random_state=seed)]
+    if own.can_train_jointly(recipes):
+        exact = schedule.exact(len(recipes))
+        methods.append(fusion.VFLJT(recipes, workers=workers, random_state=seed))
+        methods.append(fusion.TunedModels(recipes, exact, workers=workers, random_state=seed))
+    return methods if oracle is None else [*methods, oracle]

@@ -21,7 +21,7 @@ from collegium.lab.backends import Backend
 from collegium.lab.claims import Claim
 from collegium.lab.job import Job
 from collegium.lab.records import Store
-from collegium.lab.studies import STUDIES, find
+from collegium.lab.studies import STUDIES, across, find
 from collegium.lab.study import Options, Origin, Study
 from collegium.lab.table import StudyRow, Table
 from collegium.protocol import registry
@@ -43,9 +43,15 @@ class Laboratory:
         """Train what is missing, evaluate it, and write one table per study."""
         names = [plugins.absolute(name) for name in names]
         chosen = find(names, options.data, options.models)
-        self._write(self.folder / _PLAN, {"studies": names, "options": asdict(options)})
-        wanted = [job for study in chosen for job in _jobs(study, options)]
-        monte_carlo.train(wanted, self.store, backend, options.root)
+        if options.available:
+            chosen = [study for study in chosen if self._jobs(study, options) or not _jobs(study, options)]
+            if not chosen:
+                asked = ", ".join(names) or "any study"
+                raise InputFileError(f"there are no records of {asked} in {self.store.folder}: leave out --available")
+        else:
+            self._write(self.folder / _PLAN, {"studies": names, "options": asdict(options)})
+            wanted = [job for study in chosen for job in _jobs(study, options)]
+            monte_carlo.train(wanted, self.store, backend, options.root)
         for study in track(chosen, "evaluating studies"):
             path = self._table_path(study)
             tables.write(self._evaluate(study, options), path)
@@ -109,7 +115,9 @@ class Laboratory:
 
     def claims(self, names: Sequence[str]) -> list[Claim]:
         """Every claim of the finished studies with its verdict."""
-        return [claim for study in self.finished(names) for claim in self._from_table(study, study.claims)]
+        found = self.finished(names)
+        own = [claim for study in found for claim in self._from_table(study, study.claims)]
+        return own + across.compared({study.name: self.table(study) for study in found})
 
     def _from_table(self, study: Study, use: Callable[[Table], T]) -> T:
         table = self.table(study)
@@ -125,13 +133,20 @@ class Laboratory:
     def _evaluate(self, study: Study, options: Options) -> Table:
         pandas = tables.load_pandas()
         parts = [self._examined(study, options)]
-        for job in _jobs(study, options):
+        for job in self._jobs(study, options):
             parts.append(self._part(study, job, options))
         full = [part for part in parts if len(part)]
         if not full:
             return parts[0]
         whole = pandas.concat(full, ignore_index=True)
         return whole.sort_values(["n0", "repetition"], kind="stable", ignore_index=True)
+
+    def _jobs(self, study: Study, options: Options) -> list[Job]:
+        """What a study reads: all it wants, or those of them that are there."""
+        jobs = _jobs(study, options)
+        if not options.available:
+            return jobs
+        return [job for job in jobs if self.store.has(job.key, job.methods and study.only_trained)]
 
     def _examined(self, study: Study, options: Options) -> Table:
         """The numbers from the data sets themselves, kept as well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import warnings
 import zipfile
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from collegium.agents.scores import Scores
 from collegium.errors import CollegiumError, InputFileError
 
 _METHODS, _KEY = "methods", "key"
+_SCORES = ("train", "val", "test")
 
 
 class MethodResult(NamedTuple):
@@ -39,11 +41,16 @@ class Record(NamedTuple):
     """Of the job it was made by; older records do not say."""
 
     def to_bytes(self) -> bytes:
-        """The record as an .npz file that `Scores.load` reads as well; the same record gives the same bytes."""
+        """The record as an .npz file that `Scores.load` reads as well; the same record gives the same bytes.
+
+        Scores are rounded to float32, so that records are small enough to be kept and handed on: what is read from a
+        copy is what is read here.
+        """
         buffer = io.BytesIO()
         about = {name: [result.training_transmissions, result.epochs] for name, result in self.methods.items()}
         arrays = self.scores.arrays() | {_METHODS: np.array(json.dumps(about)), _KEY: np.array(self.key)}
         arrays |= {f"method {name}": result.statistic for name, result in self.methods.items()}
+        arrays |= {name: _rounded(arrays[name]) for name in arrays if name in _SCORES or name.startswith("method ")}
         np.savez_compressed(buffer, **arrays)
         return buffer.getvalue()
 
@@ -55,7 +62,7 @@ class Record(NamedTuple):
                 about = json.loads(str(file[_METHODS]))
                 key = str(file[_KEY]) if _KEY in file.files else ""
                 methods = {
-                    method: MethodResult(file[f"method {method}"], int(sent), int(epochs))
+                    method: MethodResult(file[f"method {method}"].astype(np.float64), int(sent), int(epochs))
                     for method, (sent, epochs) in about.items()
                 }
             return cls(Scores.load(io.BytesIO(content)), methods, key)
@@ -101,3 +108,31 @@ class Store:
         """Write a record, whole or not at all, also when the power goes."""
         with atomic_write(self.path(key), parents=True, sync=True) as file:
             file.write(content)
+
+    def add(self, other: Store, only: str = "") -> list[str]:
+        """Take over the records of another store that begin with `only` and are not here; gives their keys.
+
+        One that is here without the methods that train on views is replaced by one with them. What is damaged or
+        foreign is left out with a warning.
+        """
+        taken = []
+        for path in sorted(other.folder.glob(f"{glob.escape(only)}*.npz")):
+            key = path.stem
+            try:
+                record = Record.from_bytes(path.read_bytes(), path.name)
+            except InputFileError as problem:
+                warnings.warn(f"{problem}. It is left out.", stacklevel=2)
+                continue
+            if record.key != key:
+                warnings.warn(f"{path.name} is another job's record, {record.key}. It is left out.", stacklevel=2)
+            elif not self.has(key, methods=bool(record.methods)):
+                self.put(key, record.to_bytes())
+                taken.append(key)
+        return taken
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[Any]:
+    """In float32, unless that would change a sign or make an infinity."""
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    return small if np.isfinite(small).all() and (np.sign(small) == np.sign(values)).all() else values

@@ -21,7 +21,7 @@ from collegium.lab.laboratory import Laboratory
 from collegium.lab.study import Study, about
 from collegium.lab.table import Table, means
 
-_CLASSES = {"holds": "holds", "does not hold": "fails", "undecided": "open"}
+_CLASSES = {"holds": "holds", "does not hold": "fails", "undecided": "open", "depends on the graph": "open"}
 _MOST_ROWS = 400
 _DRAWING = ("COLOURS", "MARKERS")
 
@@ -47,6 +47,9 @@ def write(lab: Laboratory, names: Sequence[str], path: Path) -> None:
 
 def _study(study: Study, table: Table) -> str:
     parts = [f"<h2 id='{study.name}'>{html.escape(study.title)}</h2><p>{html.escape(about(study, table))}</p>"]
+    rows = study.tabulate(table)
+    if rows:
+        parts.append(page.table(rows[0], ([page.cell(value) for value in row.values()] for row in rows)))
     for name, figure in study.draw(table).items():
         parts.append(f"<h3>{html.escape(name)}</h3>{page.image(plots.to_bytes(figure, 'png', dpi=110), name)}")
     parts.append(f"<details><summary>numbers</summary>{_numbers(study, table)}</details>")
@@ -91,6 +94,8 @@ def _claims(claims: Sequence[Claim]) -> str:
         for one in claims
     )
     said = f"{counts['holds']} hold, {counts['does not hold']} do not hold, {counts['undecided']} are undecided"
+    if counts["depends on the graph"]:
+        said += f", {counts['depends on the graph']} depend on the graph"
     return f"<p>{said}.</p>{page.table(('study', 'claim', 'verdict', 'evidence'), rows)}"
 
 

@@ -40,6 +40,10 @@ class Options:
     """A user's own data, an entry point of collegium.data or FILE.py:NAME, instead of the studies'."""
     models: str | None = None
     """A user's own models, an entry point of collegium.models or FILE.py:NAME, instead of the studies'."""
+    trained: int | None = None
+    """Repetitions in which the methods that train on views (AdaBoost, VFL-JT, the oracle) take part; all if None."""
+    available: bool = False
+    """Only the records that are there are evaluated, and nothing is trained."""
 
     def __post_init__(self) -> None:
         for name in ("data", "models"):
@@ -60,11 +64,15 @@ class Study(ABC):
 
     name: str
     title: str
+    remark: ClassVar[str] = ""
+    """What a reader of its page has to know besides."""
     figures: ClassVar[str] = ""
     """What it reproduces, in the paper's numbering."""
     factors: ClassVar[Factors] = NO_FACTORS
     """What it varies besides N_0, agents and rounds: a column of its table each, by name and type (str, int, float)."""
 
+    only_trained: ClassVar[bool] = False
+    """Whether a record without the methods that train on views says nothing to it."""
     kind: ClassVar[str] = ""
     """What it is called after the name of a user's data, where it can be run on them."""
     origin: Origin | None = None
@@ -85,6 +93,10 @@ class Study(ABC):
     @abstractmethod
     def draw(self, table: Table) -> dict[str, Any]:
         """Figures by name."""
+
+    def tabulate(self, table: Table) -> list[dict[str, str]]:
+        """Rows of a table that the paper has and no figure shows, by column; most have none."""
+        return []
 
     def claims(self, table: Table) -> list[Claim]:
         """The paper's statements, each with the verdict of these numbers."""
@@ -138,7 +150,8 @@ def about(study: Study, table: Table) -> str:
     """What a study reproduces, if anything, and how many repetitions its table has at each N_0."""
     counts = table.groupby("n0")["repetition"].nunique()
     repeated = ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0) or "none needed"
-    return f"{f'{study.figures}. ' if study.figures else ''}Repetitions: {repeated}."
+    told = (f"{study.figures}." if study.figures else "", f"Repetitions: {repeated}.", study.remark)
+    return " ".join(part for part in told if part)
 
 
 def sizes(options: Options, usual: Sequence[int], quick: Sequence[int]) -> tuple[int, ...]:

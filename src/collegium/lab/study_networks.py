@@ -9,6 +9,15 @@ from collegium import policy, topology
 from collegium.policy import Policy
 from collegium.topology import Graph
 
+_SEEDS = {12: 30}
+"""Of random graphs, by the number of agents; 7 where none is named. With 12 agents 7 is among the best twentieth of 200
+graphs, 30 is near their median in the error over both random graphs, see the study `graphs`."""
+
+
+def seed_of(K: int) -> int:
+    """The seed of the random graph of K agents that figures show."""
+    return _SEEDS.get(K, 7)
+
 
 @cache
 def of(K: int) -> Policy:
@@ -16,7 +25,7 @@ def of(K: int) -> Policy:
 
     These are 24 for the nine agents of CIFAR-10 and 32 for the twelve of ModelNet.
     """
-    return policy.uniform(topology.erdos_renyi(K, links=min(8 * K // 3, K * (K - 1)), seed=7))
+    return policy.uniform(topology.erdos_renyi(K, links=min(8 * K // 3, K * (K - 1)), seed=seed_of(K)))
 
 
 @cache
@@ -28,5 +37,5 @@ def graphs(K: int) -> dict[str, Graph]:
     return {
         "ring": ring,
         "grid": topology.grid(rows, K // rows),
-        "Erdős–Rényi": topology.erdos_renyi(K, links=ring.links, seed=7),
+        "Erdős–Rényi": topology.erdos_renyi(K, links=ring.links, seed=seed_of(K)),
     }

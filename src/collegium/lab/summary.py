@@ -5,18 +5,25 @@ from __future__ import annotations
 import csv
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from collegium._util import machine, plugins
 from collegium._util.measures import mean_interval
 from collegium.errors import InputFileError
-from collegium.lab import figures
+from collegium.lab import figures, statements
+from collegium.lab import table as tables
 from collegium.lab.laboratory import Laboratory
+from collegium.lab.studies import STUDIES, find
+from collegium.lab.studies.setup import Setup
 from collegium.lab.study import PAIRED, Options, Origin, Study, about
 from collegium.lab.table import Table, means
 
+_STATEMENTS = "Statement by statement; the evidence is below, claim by claim."
+_DPI = 90
 _ERRORS = "In % of the decisions, with 95 % intervals over repetitions; in brackets how many, where a method has fewer."
 
 
@@ -27,10 +34,33 @@ def write(lab: Laboratory, names: Sequence[str], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         made = [path for study in studies for path in (_means(lab, study, folder), *_figures(lab, study, folder))]
         page = folder / "README.md"
-        page.write_text(_page(lab, studies, _summary_command(folder, names)), encoding="utf-8")
+        page.write_text(_page(lab, studies, _summary_command(folder, names), _records_of(folder)), encoding="utf-8")
     except OSError as problem:
         raise InputFileError(f"cannot write into {folder}: {problem.strerror or problem}") from None
     return [*made, page]
+
+
+def redraw(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Draw the figures of a summary again from its CSVs, where records and tables are gone; gives the files.
+
+    Only those that it has a picture of, and none with pixels, which no CSV has. Where a curve is a mean over agents its
+    interval is the mean of theirs, which is at least as wide as it should be.
+    """
+    made = []
+    there = [one.name for one in STUDIES.values() if not isinstance(one, Setup)]
+    for study in find(names or there):
+        path = folder / f"{study.name}.csv"
+        if not names and not path.exists():
+            continue
+        with np.errstate(invalid="ignore"):  # the logarithm of a temperature that was never fitted
+            drawn = study.draw(tables.restored(path, study.name, study.factors))
+        for name, figure in drawn.items():
+            if (picture := folder / f"{name}.png").exists():
+                figures.save(figure, picture, dpi=_DPI)
+                made.append(picture)
+    if not made:
+        raise InputFileError(f"there is nothing to draw again in {folder}: it has no CSV and PNG of one study")
+    return made
 
 
 def _means(lab: Laboratory, study: Study, folder: Path) -> Path:
@@ -54,31 +84,36 @@ def _figures(lab: Laboratory, study: Study, folder: Path) -> list[Path]:
     made = []
     for name, figure in _drawn(lab.table(study), study).items():
         path = folder / f"{name}.png"
-        figures.save(figure, path, dpi=90)
+        figures.save(figure, path, dpi=_DPI)
         made.append(path)
     return made
 
 
 def _drawn(table: Table, study: Study) -> dict[str, Any]:
-    """The figures, without those that show items of the data sets: these are not ours to hand on."""
-    figures = study.draw(table)
-    if (table["quantity"] == "pixel").any():
-        return {name: figure for name, figure in figures.items() if name.endswith("-network")}
-    return figures
+    """The figures; those that show items of the data sets, which are not ours to hand on, with drawings instead."""
+    return study.draw(table) | (study.stand_ins() if isinstance(study, Setup) else {})
 
 
-def _page(lab: Laboratory, studies: Sequence[Study], command: str) -> str:
-    """How it was made, errors, claims, then every study with its figures."""
+def _records_of(folder: Path) -> str | None:
+    """Where the records of a summary are kept: in it, or beside it for several of them."""
+    for place in (folder / "records", folder.parent / "records"):
+        if place.is_dir():
+            return f"{place.parent.name}/{place.name}" if place.is_absolute() else place.as_posix()
+    return None
+
+
+def _page(lab: Laboratory, studies: Sequence[Study], command: str, kept: str | None) -> str:
+    """How it was made, errors, claims, then every study with its figures; `kept`: where its records are."""
     tables = {study: lab.table(study) for study in studies}
     lines = [
         "# Results",
         "",
-        "Made by `collegium study summary` from a real run; pictures of items stay with the data.",
+        "Made by `collegium study summary` from a real run; items are drawings: the data are not ours to hand on.",
         "",
         f"Summed up on {_machine()}. These commands ask for the same N_0 and as many repetitions, and write this page:",
         "",
         "```console",
-        *_commands(tables),
+        *_commands(tables, kept),
         command,
         "```",
     ]
@@ -91,13 +126,24 @@ def _page(lab: Laboratory, studies: Sequence[Study], command: str) -> str:
             paired = _errors(tables[study], PAIRED)
             if paired:
                 lines += ["", "Less the error of ours in the same repetition, in percentage points:", "", *paired]
-    lines += ["", "## Claims", "", "| study | claim | verdict | evidence |", "|---|---|---|---|"]
     claims = lab.claims([study.name for study in studies])
-    lines += [f"| {c.study} | {c.claim} | {c.verdict} | {c.evidence} |" for c in claims]
+    stated = statements.table(claims)
+    if stated:
+        lines += ["", "## What the paper says", "", _STATEMENTS, "", *stated]
+    lines += ["", "## Claims", "", "| study | claim | verdict | of | evidence |", "|---|---|---|---|---|"]
+    shown = {study.name: study.figures for study in studies}
+    lines += [f"| {c.study} | {c.claim} | {c.verdict} | {shown[c.study]} | {c.evidence} |" for c in claims]
     for study, table in tables.items():
         lines += ["", f"## {study.title}", "", about(study, table), ""]
+        listed = study.tabulate(table)
+        if listed:
+            lines += [_row(listed[0]), "|---" * len(listed[0]) + "|", *(_row(row.values()) for row in listed), ""]
         lines += [f"![{name}]({name}.png)" for name in _drawn(table, study)]
     return "\n".join(lines) + "\n"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _machine() -> str:
@@ -109,14 +155,17 @@ def _machine() -> str:
     return f"{here}; Python {platform.python_version()}, {packages}"
 
 
-def _commands(tables: dict[Study, Table]) -> list[str]:
-    """Studies that are asked for in the same way come in one command."""
+def _commands(tables: dict[Study, Table], kept: str | None) -> list[str]:
+    """Studies that are asked for in the same way come in one command; what is kept need not be trained."""
     together: dict[str, list[str]] = {}
     for study, table in tables.items():
         origin = study.origin or Origin(study.name)
         own = (f" --{name} {plugins.short(one)}" for name, one in origin._asdict().items() if name != "study" and one)
         together.setdefault("".join(own) + _asked(study, table), []).append(plugins.short(origin.study))
-    return [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
+    if kept:
+        together = {" --available": [name for names in together.values() for name in names]}
+    first = [f"collegium study import {kept} --out results"] if kept else []
+    return first + [f"collegium study run {' '.join(names)}{asked} --out results" for asked, names in together.items()]
 
 
 def _summary_command(folder: Path, names: Sequence[str]) -> str:
@@ -140,10 +189,12 @@ def _asked(study: Study, table: Table) -> str:
         f"{n0} --reps {reps}": Options(reps, sizes),
         f" --reps {reps}": Options(reps),
     }
+    untrained = any(job.methods for job in study.jobs(Options())) and not table["method"].isin(["AdaBoost"]).any()
+    without = " --trained 0" if untrained else ""
     for words, options in ways.items():
         if {(job.dataset if several else "", job.n0, job.repetition) for job in study.jobs(options)} == found:
-            return words
-    return f"{n0} --reps {reps}"
+            return words + without
+    return f"{n0} --reps {reps}{without}"
 
 
 def _errors(table: Table, quantity: str = "error") -> list[str]:

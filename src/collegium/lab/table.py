@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from collegium._util.files import atomic_write
 from collegium._util.measures import mean_interval
 from collegium.errors import BackendError, DataError, InputFileError
@@ -107,6 +109,38 @@ def means(table: Table, factors: Factors) -> tuple[list[str], list[tuple[Any, ..
         levels = (float("nan") if isna(level) else level for level in key)
         rows.append((*levels, *mean_interval(part["value"].to_numpy()), len(part)))
     return [*keys, "mean", "ci95", "repetitions"], rows
+
+
+def restored(path: Path, study: str, factors: Factors) -> Table:
+    """A table with the means and intervals of a CSV of `means`, in as many repetitions: not those there were.
+
+    Good for drawing; a difference between two rows says nothing, since all rows rise and fall together.
+    """
+    pandas = load_pandas()
+    try:
+        known = pandas.read_csv(path, keep_default_na=False, na_values=[""])
+        known["method"] = known["method"].fillna("")
+        rows = [
+            StudyRow(
+                study, row["n0"], r, row["quantity"], row["method"], row["agent"], row["round"], value,
+                {name: kind(row[name]) for name, kind in factors.items() if name in row and row[name] == row[name]},
+            )
+            for row in known.to_dict("records")
+            for r, value in enumerate(_with_interval(row["mean"], row["ci95"], int(row["repetitions"])))
+        ]  # fmt: skip
+    except FileNotFoundError:
+        raise InputFileError(f"there is no {path}") from None
+    except (KeyError, ValueError, TypeError) as problem:
+        raise InputFileError(f"{path} is not a CSV of study summary, or is damaged: {problem!r}") from None
+    return to_table(rows, factors)
+
+
+def _with_interval(mean: float, half: float, n: int) -> Any:
+    """So many numbers with this mean, and this half of Student's 95 % interval."""
+    if n < 2:
+        return np.full(n, mean)
+    z = np.linspace(-1, 1, n)
+    return mean + z * half / mean_interval(z).half
 
 
 def write(table: Table, path: Path) -> None:

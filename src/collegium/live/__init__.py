@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collegium.live.folder import NetworkSettings, create
     from collegium.live.launcher import Member, down, members, statuses, up
     from collegium.live.peers import Deadlines
+    from collegium.live.tune_network import tune_network
 
 _HOMES = {
     "Agent": "agent",
@@ -33,6 +34,7 @@ _HOMES = {
     "down": "launcher",
     "members": "launcher",
     "statuses": "launcher",
+    "tune_network": "tune_network",
     "up": "launcher",
 }
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "down",
     "members",
     "statuses",
+    "tune_network",
     "up",
 ]
 

@@ -18,12 +18,12 @@ class Account:
     def __init__(self, now: float) -> None:
         self.begun = now
         self.done = self.from_zero = self.with_missing = self.incomplete = self.past_deadline = 0
-        self.refused = self.no_room = self.failed = self.asked = 0
+        self.refused = self.no_room = self.failed = self.asked = self.epochs = 0
         self.overload_seconds = 0.0
         self._overloaded_at: float | None = None
         self._overload_noted = 0.0
         self._latencies = np.zeros(len(LATENCIES) + 1, np.int64)
-        self._sum = 0.0
+        self._sum = self._largest = 0.0
         self._lately: float | None = None
 
     def decided(self, seconds: NDArray[np.float64]) -> None:
@@ -33,9 +33,11 @@ class Account:
             mean = seconds.item()
             self._latencies[sum(bound < mean for bound in LATENCIES)] += 1
             self._sum += mean
+            self._largest = max(self._largest, mean)
         else:
             self._latencies += np.bincount(np.searchsorted(LATENCIES, seconds), minlength=len(LATENCIES) + 1)
             self._sum += float(seconds.sum())
+            self._largest = max(self._largest, float(seconds.max(initial=0.0)))
             mean = float(seconds.mean())
         self._lately = mean if self._lately is None else self._lately + (mean - self._lately) / 8
 
@@ -79,4 +81,5 @@ class Account:
         place = min(int(np.searchsorted(below[1:], q * total)), len(LATENCIES) - 1)
         share = (q * total - below[place]) / max(below[place + 1] - below[place], 1)
         edges = (0.0, *LATENCIES)
-        return round(1e3 * float(edges[place] + min(share, 1.0) * (edges[place + 1] - edges[place])), 2)
+        found = float(edges[place] + min(share, 1.0) * (edges[place + 1] - edges[place]))
+        return round(1e3 * min(found, self._largest), 2)  # a step is wide: no quantile is larger than the largest

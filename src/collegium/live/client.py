@@ -19,21 +19,26 @@ from numpy.typing import ArrayLike, NDArray
 from collegium._serving.limits import JSON, NPY, RETRY_AFTER
 from collegium._util.arguments import real_number, whole_number
 from collegium.errors import LiveError
-from collegium.live.answers import Conflict, Error, ItemResult, ItemResults, Name, Recent, RecentItem, Status
+from collegium.live.answers import (
+    Conflict,
+    Error,
+    ItemResult,
+    ItemResults,
+    Labelled,
+    Name,
+    Recent,
+    RecentItem,
+    Status,
+    TuningStep,
+)
 from collegium.live.http.items import LARGEST_NUMBER, LONGEST_NAME
 
 _LONGEST_ADDRESS = 16_000
 _MOST_BYTES = 4 << 20
 _MOST_JSON = 1 << 20
 _POLL = 0.05
-_T = TypeVar("_T")
-
-
-_result = msgspec.json.Decoder(ItemResult)
-_results = msgspec.json.Decoder(ItemResults)
-_recent = msgspec.json.Decoder(Recent)
-_status = msgspec.json.Decoder(Status)
-_error = msgspec.json.Decoder(Error)
+_RETRY = 0.1
+_T = TypeVar("_T", bound=msgspec.Struct)
 _json = msgspec.json.Encoder().encode
 
 
@@ -42,7 +47,9 @@ class Client:
 
     token: its bearer token, if it needs one; ca: the file of the authority that signed its certificate;
     certificate: a file with a certificate and key of our own, or the pair of two files;
-    timeout: seconds for an answer, retries while the agent is busy included; batch: items in one request.
+    timeout: seconds for an answer, retries included: items and results are asked for again while the agent is busy, is
+    about to stop, or is not there because it is being restarted (sending an item twice is harmless);
+    batch: items in one request.
     """
 
     def __init__(
@@ -93,37 +100,46 @@ class Client:
         deadline = time.monotonic() + self._timeout
         results: list[ItemResult] = []
         for address, kind, body in self._requests(names, scores, views, trace=trace, wait=True):
-            answer = self._request("POST", address, deadline, body, kind)
-            results += _decoded(_results, answer[1], self.url).items
+            _, answer = self._insist("POST", address, deadline, body, kind)
+            results += self._decoded(answer, ItemResults).items
         return results
 
     def give(self, names: Iterable[Name], *, scores: ArrayLike | None = None, views: ArrayLike | None = None) -> None:
         """Send the agent its scores or views and do not wait for the decision; `result` has it later."""
         deadline = time.monotonic() + self._timeout
         for address, kind, body in self._requests(names, scores, views, trace=False, wait=False):
-            self._request("POST", address, deadline, body, kind)
+            self._insist("POST", address, deadline, body, kind)
 
     def result(self, name: Name, *, wait: float = 0.0, trace: bool = False) -> ItemResult | None:
         """The result of an item; None if not decided after waiting so long, never submitted or forgotten."""
         address = f"/v1/items/{_quoted(name)}{'?trace=1' if trace else ''}"
         until = time.monotonic() + wait
         while True:
-            status, answer = self._request("GET", address, time.monotonic() + self._timeout, passing=(404,))
+            status, answer = self._insist("GET", address, time.monotonic() + self._timeout, passing=(404,))
             if status == 200:
-                return _decoded(_result, answer, self.url)
+                return self._decoded(answer, ItemResult)
             if time.monotonic() + _POLL > until:
                 return None
             time.sleep(_POLL)
 
     def status(self) -> Status:
         """The state of the agent and its neighbours."""
-        _, answer = self._request("GET", "/v1/status", time.monotonic() + self._timeout)
-        return _decoded(_status, answer, self.url)
+        return self._get("/v1/status", Status)
 
     def recent(self, items: int = 8) -> list[RecentItem]:
         """The latest items, newest first, decided or not, round by round."""
-        _, answer = self._request("GET", f"/v1/recent?items={items}", time.monotonic() + self._timeout)
-        return _decoded(_recent, answer, self.url).items
+        return self._get(f"/v1/recent?items={items}", Recent).items
+
+    def tune(self, session: str, step: str, **settings: Any) -> TuningStep:
+        """One step of a tuning at this agent: check, run, use or drop; `live.tune_network` does all, at all agents."""
+        return self._post("/v1/tune", TuningStep, session=session, step=step, **settings)
+
+    def label(self, name: Name, label: Any, *, rate: float = 0.05) -> Labelled:
+        """Send the agent the label of an item it has decided: it moves its gain, see `collegium.tuning.Online`.
+
+        Send it to all agents, one item after the other. Sending it again changes nothing.
+        """
+        return self._post(f"/v1/items/{_quoted(name)}/label", Labelled, label=label, rate=rate)
 
     def ready(self, wait: float = 0.0) -> bool:
         """Whether the agent and all its neighbours are connected, after waiting for that at most so long."""
@@ -174,7 +190,8 @@ class Client:
             raise LiveError(f"scores must have shape (items,), or (items, classes); got {values.shape}")
         options = f"?trace={int(trace)}&wait={int(wait)}"
         if self._most is None and len(listed) > 1:
-            self._most = self.status().items.most  # an agent of many rounds holds fewer items
+            _, answer = self._insist("GET", "/v1/status", time.monotonic() + self._timeout)
+            self._most = self._decoded(answer, Status).items.most  # an agent of many rounds holds fewer items
         step = min(self._batch, self._most or 1)
         if views is not None and listed:
             step = max(1, min(step, _MOST_BYTES * len(values) // max(values.nbytes, 1)))
@@ -185,6 +202,30 @@ class Client:
                 yield f"/v1/items{options}", JSON, _json(columns)
             else:
                 yield from _view_requests(some, numbers, options)
+
+    def _get(self, address: str, kind: type[_T]) -> _T:
+        _, answer = self._request("GET", address, time.monotonic() + self._timeout)
+        return self._decoded(answer, kind)
+
+    def _post(self, address: str, kind: type[_T], **body: Any) -> _T:
+        _, answer = self._insist("POST", address, time.monotonic() + self._timeout, _json(body), JSON)
+        return self._decoded(answer, kind)
+
+    def _decoded(self, answer: bytes, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise LiveError(f"what answers at {self.url} is not an agent of this version of collegium") from None
+
+    def _insist(self, method: str, address: str, deadline: float, *given: Any, **named: Any) -> tuple[int, bytes]:
+        """A request that is made again, until the deadline, when nobody answers at all."""
+        while True:
+            try:
+                return self._request(method, address, deadline, *given, **named)
+            except _Unreachable as problem:
+                if not problem.may_come_back or time.monotonic() + _RETRY >= deadline:
+                    raise
+            time.sleep(_RETRY)
 
     def _request(
         self,
@@ -204,8 +245,9 @@ class Client:
             refusal = _refusal(answer)
             left = deadline - time.monotonic()
             pause = RETRY_AFTER if refusal.retry_after is None else max(refusal.retry_after, 0.01)
-            if status != 429 or pause >= left:
-                busy = f" (waited {self._timeout:g} s for it)" if status == 429 else ""
+            may_wait = status == 429 or (status == 503 and refusal.retry_after is not None)
+            if not may_wait or pause >= left:
+                busy = f" (waited {self._timeout:g} s for it)" if may_wait else ""
                 what = Conflict if status == 409 else LiveError
                 raise what(f"{self.url} answered {status}: {refusal.error}{busy}")
             time.sleep(pause)
@@ -245,7 +287,7 @@ class Client:
                 # A connection kept open may have been closed at the other end meanwhile; a retry is harmless.
                 if is_new:
                     reason = str(problem) or type(problem).__name__
-                    raise _Unreachable(f"cannot reach {self.url}: {reason}") from None
+                    raise _Unreachable(f"cannot reach {self.url}: {reason}", may_come_back=True) from None
 
     def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection, and whether it is yet to be opened."""
@@ -263,7 +305,11 @@ class Client:
 
 
 class _Unreachable(LiveError):
-    """No answer at all."""
+    """No answer at all; an agent that is being restarted may come back."""
+
+    def __init__(self, sentence: str, may_come_back: bool = False) -> None:
+        super().__init__(sentence)
+        self.may_come_back = may_come_back
 
 
 def _view_requests(names: list[Name], views: NDArray[Any], options: str) -> Iterator[tuple[str, str, bytes]]:
@@ -313,16 +359,9 @@ def _quoted(name: Name) -> str:
     return quote(str(_name(name)), safe="")
 
 
-def _decoded(decoder: msgspec.json.Decoder[_T], answer: bytes, url: str) -> _T:
-    try:
-        return decoder.decode(answer)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise LiveError(f"what answers at {url} is not an agent of this version of collegium") from None
-
-
 def _refusal(answer: bytes) -> Error:
     try:
-        return _error.decode(answer)
+        return msgspec.json.decode(answer, type=Error)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Error(ascii(answer.decode("latin-1"))[1:200] or "nothing more")
 

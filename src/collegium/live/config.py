@@ -14,13 +14,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from collegium._util.seat import Seat
 from collegium.agents.pipeline import ScorePipeline
 from collegium.errors import CollegiumError, InputFileError, ScoreError
+from collegium.live import signing
 from collegium.live.engine import Limits
 from collegium.live.peers import Deadlines
+from collegium.live.sets import Sets
 from collegium.live.transport.base import Peer, Place, Tls
 from collegium.live.transport.faulty import Faults
-from collegium.protocol import Rule, registry
+from collegium.protocol import Rule, RunningSums, registry
 
 _ENDPOINT = re.compile(r"(tls|tcp)/(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):\d{1,5}")
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -28,6 +31,7 @@ Number = Annotated[int, Meta(ge=0, le=65535)]
 
 
 Absent = Literal["renormalise", "hold"]
+Mode = Literal["synchronous", "asynchronous"]
 
 
 def digest(content: bytes) -> str:
@@ -52,6 +56,13 @@ class Who(_Table):
     """A hash of the weights in `hears`, so that an edited one does not go unnoticed."""
     reachable: Annotated[int, Meta(ge=0)] = 0
     """How many agents' views can be in its statistic after all rounds; 0: all."""
+    joins: bool = False
+    """Whether it has yet to be let in: its neighbours switch to a configuration that has it, and then it begins."""
+
+    @property
+    def host(self) -> str:
+        """Of where it listens."""
+        return self.listen.partition("/")[2].rpartition(":")[0].strip("[]")
 
 
 class Talk(_Table):
@@ -68,6 +79,16 @@ class Talk(_Table):
     rule: str = "degroot"
     """As on the command line: quantised:(delta-trigger:0.1),4,2.0; one of your own must be installed."""
     absent: Absent = "renormalise"
+    mode: Mode = "synchronous"
+    """asynchronous: without rounds, with running sums, each agent on its own clock."""
+    models: list[Digest] = []
+    """A hash of everybody's model and what turns its output into a score, so that another one does not go unnoticed."""
+    public_keys: list[Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]] = []
+    """Everybody's, by number, where the rule signs or masks scores; the private ones are in `agent-K.private`."""
+    schedule: str = ""
+    """Who hears whom in which round, such as exact:9; none where it is the same in all."""
+    epoch: Annotated[int, Meta(ge=0)] = 0
+    """How often it was changed while the network ran; see `collegium live apply`."""
 
 
 class Heard(_Table):
@@ -76,6 +97,7 @@ class Heard(_Table):
     number: Number
     name: str
     weight: Annotated[float, Meta(gt=0, le=1)]
+    """Its share of a combination; where a schedule says who is heard when, its mean over all rounds."""
     bound: Annotated[float, Meta(gt=0)]
     """Its largest score: a first message beyond it is refused."""
     endpoint: str = ""
@@ -136,6 +158,10 @@ class Port(_Table):
     host: str = "127.0.0.1"
     port: Number = 0
     token_sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    reader_sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    """Of a token for reading only: status, metrics, results."""
+    journal: str = ""
+    """A file, beside this one, in which accepted items outlive the process; none if empty."""
     https: bool = False
     """With the agent's own certificate."""
     client_certificates: bool = False
@@ -149,15 +175,24 @@ class Wait(_Table):
     least: float = Deadlines.least
     view: float = Deadlines.view
     item: float = Deadlines.item
+    still: float = Deadlines.still
+    pace: float = Deadlines.pace
 
 
 class Room(_Table):
     """What the agent may use."""
 
-    memory_mb: Annotated[int, Meta(ge=1, le=65536)] = 32
+    memory_mb: Annotated[int, Meta(ge=1, le=65536)] | None = None
     pending: Annotated[int, Meta(ge=1)] | None = None
     from_zero: Annotated[float, Meta(gt=0)] = Limits.from_zero
     """Items a second in which it takes part without a view of its own, for each neighbour that begins them."""
+
+
+class Hiding(_Table):
+    """Noise on the agent's own scores, with rules that add it."""
+
+    budget: Annotated[float, Meta(gt=0)] | None = None
+    """What all its items may cost together: beyond it they are refused. None: no limit."""
 
 
 class Fault(_Table):
@@ -184,6 +219,8 @@ class AgentFile(_Table):
     deadlines: Wait = msgspec.field(default_factory=Wait)
     limits: Room = msgspec.field(default_factory=Room)
     faults: Fault | None = None
+    privacy: Hiding | None = None
+    sets: Sets | None = None
 
     def place(self, folder: Path) -> Place:
         """The agent's place in the network."""
@@ -198,6 +235,15 @@ class AgentFile(_Table):
             None if tls is None else Tls(folder / tls.ca, folder / tls.certificate, folder / tls.key),
         )
 
+    def check_model(self, folder: Path) -> None:
+        """Refuse a model, temperature, center or gain other than that with which the network was made."""
+        agreed = self.talk.models[self.agent.number : self.agent.number + 1]
+        if agreed and agreed != [hash_of_model(self.model, folder)]:
+            raise InputFileError(
+                f"the model of {self.agent.name}, or its temperature, center or gain, is not the one this network was "
+                "made with: all agents have to know of a change, so make it with collegium live apply"
+            )
+
     def policy(self) -> int:
         """A hash of what all must agree on: agents with different ones do not understand each other."""
         talk = msgspec.structs.replace(self.talk, rule=registry.to_text(self.rule()))  # however it was spelt
@@ -209,6 +255,18 @@ class AgentFile(_Table):
             return registry.rule_from_text(self.talk.rule)
         except CollegiumError as problem:
             raise InputFileError(f"talk.rule: {problem}") from None
+
+    def seats(self) -> list[Seat] | None:
+        """The agent's place in each round, where they differ."""
+        if not self.talk.schedule:
+            return None
+        try:
+            schedule = registry.from_text(self.talk.schedule, "schedule")
+            if schedule.size != len(self.talk.agents):
+                raise InputFileError(f"it is for {schedule.size} agents, and there are {len(self.talk.agents)}")
+            return [schedule.at(t)[self.agent.number] for t in range(1, self.talk.rounds + 1)]
+        except CollegiumError as problem:
+            raise InputFileError(f"talk.schedule: {problem}") from None
 
     def agent_settings(self) -> dict[str, Any]:
         """What `Agent` takes besides its place and its model."""
@@ -222,12 +280,15 @@ class AgentFile(_Table):
             "largest": self.talk.bound,
             "rule": self.rule(),
             "rounds": self.talk.rounds,
+            "seats": self.seats(),
             "seed": self.talk.seed,
             "classes": tuple(self.model.classes),
+            "sets": self.sets,
             "policy": self.policy(),
-            "deadlines": Deadlines(wait.longest, wait.least, wait.view, wait.item),
+            "deadlines": Deadlines(**msgspec.structs.asdict(wait)),
             "absent": self.talk.absent,
-            "limits": Limits(self.limits.memory_mb << 20, self.limits.pending, self.limits.from_zero),
+            "mode": self.talk.mode,
+            "limits": Limits((self.limits.memory_mb or 0) << 20, self.limits.pending, self.limits.from_zero),
         }
 
     def transport_faults(self) -> Faults | None:
@@ -256,17 +317,21 @@ def checked(content: dict[str, Any]) -> AgentFile:
     try:
         file = msgspec.convert(content, AgentFile)
     except msgspec.ValidationError as problem:
-        raise InputFileError(_in_words(str(problem))) from None
+        raise InputFileError(_sentence(str(problem))) from None
     _check(file)
     file.transport_faults()
     rule, rounds = file.agent_settings()["rule"], file.talk.rounds
+    if file.talk.mode == "asynchronous" and type(rule) is not RunningSums:
+        raise InputFileError(f"talk.mode is asynchronous, which needs the rule running-sums and not {rule}")
+    if signing.needs_keys(rule) and len(file.talk.public_keys) != len(file.talk.agents):
+        raise InputFileError(f"talk.public_keys must have one of every agent, which {rule} needs: run init anew")
     if not rule.max_score(rounds) > 0:
         raise InputFileError(f"{rule} leaves no room for any score in {rounds} rounds: take more bits or fewer rounds")
     return file
 
 
-def _in_words(problem: str) -> str:
-    """What msgspec says, with the file's own names first: `talk.rounds: expected int, got str`."""
+def _sentence(problem: str) -> str:
+    """A message of msgspec, with the file's own names first: `talk.rounds: expected int, got str`."""
     what, _, where = problem.replace("`", "").partition(" - at $")
     place = where.lstrip(".") or "the file"
     unknown = re.fullmatch("Object contains unknown field (.*)", what)
@@ -283,6 +348,17 @@ def _in_words(problem: str) -> str:
     return f"{place}: {what[:1].lower()}{what[1:]}"
 
 
+def hash_of_model(model: Model, folder: Path) -> str:
+    """What an agent's model and score pipeline are known by."""
+    path = folder / model.path
+    files = [] if not model.path else sorted(path.rglob("*")) if path.is_dir() else [path]
+    try:
+        content = b"".join(one.read_bytes() for one in files if one.is_file())
+    except OSError as problem:
+        raise InputFileError(f"the model {path} cannot be read: {problem.strerror or problem}") from None
+    return digest(msgspec.json.encode(model.pipeline().to_dict()) + content)
+
+
 def hash_of_weights(hears: Sequence[Heard]) -> str:
     """What an agent's weights are known by."""
     return digest(msgspec.json.encode([(heard.number, heard.weight.hex()) for heard in hears]))
@@ -296,7 +372,9 @@ def _check(file: AgentFile) -> None:
     if not abs(total - 1) < 1e-6:
         raise InputFileError(f"the weights of those it hears, itself included, must sum to 1, not {total:.6g}")
     if file.agent.weights != hash_of_weights(file.hears):
-        raise InputFileError("its weights are not those it was made with: a change concerns all agents, run init anew")
+        raise InputFileError(
+            "its weights are not those it was made with: all agents have to know, use collegium live apply"
+        )
     others = [heard.endpoint for heard in file.hears] + [hearer.endpoint for hearer in file.audience]
     for endpoint in (file.agent.listen, *others):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):
@@ -310,12 +388,16 @@ def _check(file: AgentFile) -> None:
     known |= {h.number: h.name for h in file.hears} | {h.number: h.name for h in file.audience}
     for number, name in known.items():
         if agents[number : number + 1] != [name]:
-            raise InputFileError(f"talk.agents has no {name!r} at place {number}: a change concerns all, run init anew")
+            raise InputFileError(
+                f"talk.agents has no {name!r} at place {number}: change agents with collegium live apply"
+            )
     if file.agent.reachable > len(agents):
         raise InputFileError(f"agent.reachable is {file.agent.reachable}, but there are {len(agents)} agents")
     if not all(math.isfinite(bound) for bound in (file.talk.bound, *(heard.bound for heard in file.hears))):
         raise InputFileError("every bound must be a finite number")
     file.model.pipeline()  # which refuses numbers that are not finite
+    if file.sets is not None:
+        file.sets.check(len(file.model.classes))
 
 
 def write(file: AgentFile, about: str) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
 from collegium._util.randomness import U64, seed64
@@ -23,15 +24,31 @@ from collegium._util.seat import Seat
 from collegium.errors import LiveError, RuleError
 from collegium.live import reading, recovery, submissions
 from collegium.live.account import Account
-from collegium.live.answers import ItemResult, Name
+from collegium.live.answers import ItemResult, Mass, Name
 from collegium.live.naming import Handles
 from collegium.live.peers import Budget, Deadlines, Neighbour, State
+from collegium.live.privacy import with_noise
 from collegium.live.results import results
 from collegium.live.rounds import Progress
-from collegium.live.table import ANNOUNCED, GIVEN, NO_VIEW, PENDING, RUNNING, Doubles, Rounds, Rows, Table, rerun
+from collegium.live.sets import Sets
+from collegium.live.signing import LIED, Witness
+from collegium.live.table import (
+    ANNOUNCED,
+    GIVEN,
+    NO_VIEW,
+    PENDING,
+    RUNNING,
+    Bools,
+    Doubles,
+    Rounds,
+    Rows,
+    Table,
+    in_round,
+    rerun,
+)
 from collegium.live.transport.base import Place
 from collegium.live.waiters import Backlog, Ticket, Waiters
-from collegium.live.wire import MOST_ITEMS, Dialect, Frame, FrameError, Kind, about, decode, encode
+from collegium.live.wire import MOST_ITEMS, NUMBER, Dialect, Frame, FrameError, Kind, about, decode, encode
 from collegium.protocol import DeGroot, Rule
 
 _PING = 0.5  # seconds between questions to a connected neighbour that answers nothing
@@ -48,15 +65,15 @@ _ANSWERS = (Kind.NOT_YET, Kind.DECLINED, Kind.PONG)
 class Limits:
     """What an agent may use."""
 
-    memory: int = 32 << 20
-    """Bytes for items pending and remembered."""
+    memory: int | None = None
+    """Bytes for items pending and remembered; 32 MB for each number of a message, up to four, if None."""
     pending: int | None = None
     """Items at most that are submitted here, begun and not decided; a quarter of what fits if None."""
     from_zero: float = 2000.0
     """Items a second at most in which the agent takes part without a view, for each neighbour that begins them."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Effects:
     """What is to be done after a call: frames to send, requests to answer, lines to log, and when to call `tick`."""
 
@@ -71,13 +88,21 @@ class Engine:
     """The items, neighbours and rounds of one agent.
 
     weights: how much each sender counts, this agent's own weight among them, by number; they sum to one.
+    seats: the agent's place in each round, where they differ; `weights` then names everybody it hears in any of them.
     agents: everybody's names, by number; they bound what evidence there can be.
     reachable: how many agents' views can be in this one's statistic after all rounds; all, if None.
     policy: a hash of what all agents must agree on; frames made under another are refused.
+    sets: the thresholds of its prediction sets, if answers are to have any.
     absent: what a message that never came stands for: "renormalise" leaves it out, "hold" keeps the sender's last.
     bounds: the largest score of each neighbour, by number; bound: of this agent; largest: of anybody.
+    secret: what noise on this agent's own scores is made of, with rules that add it; a random one if None.
+    keys: what it signs or masks its scores with, where the rule does; those of a simulation if None.
+    charge: told the identities of items before this agent's scores of them enter; it may refuse them by raising.
     first_handle: a random one, since neighbours may remember handles of a life before this one.
     """
+
+    stood_still: Bools | None = None
+    """Without rounds: which items were answered because their statistic stood still."""
 
     def __init__(
         self,
@@ -87,8 +112,10 @@ class Engine:
         *,
         rule: Rule = DeGroot(),
         rounds: int = 20,
+        seats: Sequence[Seat] | None = None,
         seed: int = 0,
         classes: Sequence[Any] = (-1, 1),
+        sets: Sets | None = None,
         reachable: int | None = None,
         policy: int = 0,
         bound: float = 1e300,
@@ -97,11 +124,14 @@ class Engine:
         deadlines: Deadlines = Deadlines(),
         absent: Literal["renormalise", "hold"] = "renormalise",
         limits: Limits = Limits(),
+        secret: bytes | None = None,
+        keys: Any = None,
+        charge: Callable[[U64], object] = lambda ids: None,
         first_handle: int = 0,
         now: float = 0.0,
     ) -> None:
         self.place, self.name, self.number = place, place.name, place.number
-        self.classes, self.rule, self.deadlines = tuple(classes), rule, deadlines
+        self.classes, self.rule, self.deadlines, self.sets = tuple(classes), rule, deadlines, sets
         self.rounds = whole_number(rounds, "rounds", RuleError, at_least=1, at_most=10_000)
         heard = {peer.number for peer in place.hears}
         if set(weights) - {self.number} != heard:
@@ -112,37 +142,59 @@ class Engine:
                 raise LiveError(f"agent {number} is {name}, but not by the names of all agents: {self.agents}")
         self.reachable = reachable or len(self.agents)
         senders = sorted(weights)
-        own = senders.index(self.number) if self.number in weights else None
-        seat = Seat(
-            self.number,
-            np.array(senders, np.int32),
-            own,
-            np.array([weights[number] for number in senders], np.float64),
-            np.array([peer.number for peer in place.audience], np.int32),
-        )
+        if seats is None:
+            own = senders.index(self.number) if self.number in weights else None
+            weight, receivers = [weights[number] for number in senders], [peer.number for peer in place.audience]
+            seat = Seat(self.number, np.array(senders, np.int32), own, np.array(weight), np.array(receivers, np.int32))
+            seats = [seat] * self.rounds
+        elif len(seats) != self.rounds or not {l for seat in seats for l in seat.senders.tolist()} <= set(senders):
+            raise LiveError(f"{self.name} has {len(seats)} seats for {self.rounds} rounds, or hears others in them")
         self.d = 1 if len(self.classes) == 2 else len(self.classes)
         width, m = rule.width(self.d), len(senders)
-        capacity = Table.capacity_for(self.rounds, m, limits.memory, width, self.d)
+        memory = limits.memory or min(width, 4) << 25
+        capacity = Table.capacity_for(self.rounds, m, memory, width, self.d)
         self.most = min(limits.pending or capacity // 4, capacity // 2)
         self.bound = min(bound, rule.max_score(self.rounds))
-        self.largest = min(largest, rule.max_score(self.rounds)) * rule.message_growth(self.rounds) * (1 + 1e-9)
+        largest = rule.codec.reach(min(largest, rule.max_score(self.rounds)), width)
+        self.largest = largest * rule.message_growth(self.rounds) * (1 + 1e-9)
+        inner, noise = with_noise(rule, secret, self.d)
+        self.witness = keys if isinstance(keys, Witness) else None
+        if keys is not None:
+            inner = inner.with_keys(keys)  # type: ignore[attr-defined]  # rules that sign or mask have it
+        self.charge = charge
         self.dialect = Dialect(
             int(place.network, 16), policy, rule.codec.message_bits, self.rounds, width, len(self.agents)
         )
-        self.progress = Progress(rule, seat, self.dialect, seed64(seed), capacity, self.d, absent, first_handle)
+        self.progress = Progress(
+            inner,
+            seats,
+            np.array(senders, np.int32),
+            self.dialect,
+            seed64(seed),
+            capacity,
+            self.d,
+            absent,
+            first_handle,
+        )
         self.progress.on_decided, self.progress.on_failed = self._decided, self._failed
+        self.tell_decided: Callable[[Rows, float], None] | None = None
+        """Told of items that were decided just now."""
+        self.progress.noise = noise
         self.table = self.progress.table
-        self.waiters, self.backlog = Waiters(), Backlog(_BACKLOG * self.most)
+        self.single, self.beyond = self.progress.single, 1 << len(self.agents)
+        self.waiters, self.backlog = Waiters(capacity), Backlog(_BACKLOG * self.most)
+        growth = rule.message_growth(1) * (1 + 1e-9)
         self.neighbours = {
             peer.number: Neighbour(
                 peer,
                 senders.index(peer.number) if peer in place.hears else None,
                 peer in place.audience,
                 deadlines,
-                (bounds or {}).get(peer.number, 1e300) * rule.message_growth(1) * (1 + 1e-9),
+                min(rule.codec.reach((bounds or {}).get(peer.number, 1e300), width) * growth, self.largest),
                 Handles(capacity),
                 Budget(*_QUESTIONS),
                 Budget(limits.from_zero, 2 * limits.from_zero),
+                self.single.heads(peer.number) if width == 1 and self.dialect.bits == NUMBER else (),
             )
             for peer in place.neighbours
         }
@@ -152,21 +204,26 @@ class Engine:
         self._effects = Effects()
         self.account = Account(now)
         self.refused_peers: dict[str, int] = {}
+        self._caught = 0  # agents whose lies were logged
+        self.is_draining = False
         self.wake = math.inf
         """When to call `tick`."""
         self._soonest = min(deadlines.least, deadlines.view / 8)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def submit(self, names: Sequence[Name], scores: Doubles, trace: bool, now: float) -> tuple[Ticket, Effects]:
+    def submit(
+        self, names: Sequence[Name], scores: Doubles, trace: bool, now: float, later: bool = False
+    ) -> tuple[Ticket, Effects]:
         """Begin items with this agent's own scores, (n,) or (n, d); the ticket will have their results, in order.
 
         An item submitted before with the same score is not begun again: sending again is harmless. With another score
         it is refused (`Conflict`). An item decided without this agent's view, which comes only now, runs once more.
         Items wait while the agent is busy. If too many do (`Busy`), those that neighbours have begun are begun.
+        later: what is to be sent may wait for the next call, and share a frame with what that one sends.
         """
         ticket = submissions.submit(self, names, scores, trace, now)
-        return ticket, self._done(now)
+        return ticket, self._done(now, later)
 
     def receive(self, frames: Iterable[tuple[int, bytes]], now: float) -> Effects:
         """Frames from neighbours, by number; nonsense is counted and otherwise without effect."""
@@ -177,27 +234,51 @@ class Engine:
     def presence(self, number: int, is_there: bool, now: float) -> Effects:
         """A neighbour's token came or went."""
         n = self.neighbours.get(number)
-        if n is not None and n.is_present != is_there:
+        if n is not None and (n.is_present != is_there or n.is_expected):
             self.log(logging.INFO, f"{n.peer.name} {'is connected' if is_there else 'has left'}")
             if is_there:
                 n.connected()
                 self.table.named[:] = False  # it may know none of the handles
+                recovery.tell_open(self, n)
             else:
                 n.disconnected()
             self._sync(n)
         return self._done(now)
 
-    def explain(self, number: int | None, reason: str, is_refused: bool) -> None:
+    def going(self, number: int, now: float) -> Effects:
+        """A neighbour says that it goes for a moment: what it owes is waited for, and not asked for meanwhile."""
+        n = self.neighbours.get(number)
+        if n is not None and n.is_present:
+            if not n.is_expected:
+                self.log(logging.INFO, f"{n.peer.name} goes for a moment")
+            n.going(now)
+        return self._done(now)
+
+    def drain(self) -> None:
+        """This agent is about to stop: it takes part in no item for which it has no view."""
+        self.is_draining = True
+
+    def explain(self, number: int | None, reason: str, is_refused: bool, now: float) -> Effects:
         """Why a neighbour is not connected, or that another peer (None) was refused."""
         if number is None:
             self.refused_peers[reason] = self.refused_peers.pop(reason, 0) + 1
             while len(self.refused_peers) > _REFUSED:
                 self.refused_peers.pop(next(iter(self.refused_peers)))
         n = None if number is None else self.neighbours.get(number)
-        if n is not None and not n.is_present:
+        if n is not None and n.is_expected and is_refused:  # whoever is in its place now is another
+            n.disconnected()
+            self._sync(n)
+        if n is not None and (n.is_expected or not n.is_present):
             if is_refused and n.state is State.AWAY:
                 n.become(State.REFUSED)
             n.reason = reason
+        return self._done(now)
+
+    def deny(self, number: int, reason: str) -> None:
+        """A neighbour is revoked, or with an empty reason trusted again."""
+        n = self.neighbours.get(number)
+        if n is not None:
+            n.revoked = reason
 
     def tick(self, now: float) -> Effects:
         """Look after what is overdue; to be called at `Effects.wake`."""
@@ -216,13 +297,21 @@ class Engine:
         waiting = dict.fromkeys([*self.waiters.drain(), *self.backlog.drain()])
         return [ticket for ticket in waiting if not ticket.error]
 
-    def _done(self, now: float) -> Effects:
+    def _done(self, now: float, later: bool = False) -> Effects:
         """Go on with what is ready, then hand out what is to be done."""
+        decided = self.account.done
         self.progress.advance(now)
-        self._send_new()  # before items that wait are begun: they may use rows that were decided just now
-        while submissions.admit(self, now):  # what begins may be decided at once, and make room again
+        # Before other items are begun: they may use rows that were decided just now.
+        if self.progress.has_new and not (later and self.account.done == decided):
+            self._send_new()
+        while self.is_overloaded and submissions.admit(
+            self, now
+        ):  # what begins may be decided at once, and make room again
             self.progress.advance(now)
             self._send_new()
+        for agent in list(self.witness.proofs)[self._caught :] if self.witness is not None else ():
+            self._caught += 1
+            self.log(logging.WARNING, f"{self.agents[agent]} {LIED}")
         effects, self._effects = self._effects, Effects()
         effects.completed, self.waiters.completed = self.waiters.completed, []
         if self.table.active or any(n.state in (State.SILENT, State.OVER_BUDGET) for n in self.heard):
@@ -233,8 +322,8 @@ class Engine:
         return effects
 
     def _send_new(self) -> None:
-        for frame in self.progress.new_messages():
-            self.send(None, frame)
+        for to, frame in self.progress.new_messages():
+            self.send(to, frame)
 
     def log(self, level: int, text: str) -> None:
         """A line for the log."""
@@ -256,7 +345,7 @@ class Engine:
 
     def _read(self, sender: int, data: bytes, now: float) -> None:
         n = self.neighbours.get(sender)
-        if n is None:
+        if n is None or (data.startswith(n.heads) and reading.take_in_one(self, n, data, now)):
             return
         if n.state is State.OVER_BUDGET:
             n.over_budget += 1
@@ -322,9 +411,16 @@ class Engine:
         n.leave_out(state, reason, now)
         self._sync(n)
 
+    def not_back(self, n: Neighbour) -> None:
+        """A neighbour that went for a moment is away for longer."""
+        self.log(logging.WARNING, f"{n.peer.name} is not back: rounds go on without it")
+        n.become(State.SILENT, "went, and is not back")
+        self._sync(n)
+
     def broadcast(self, frames: Iterable[bytes]) -> None:
         """To all receivers, as they are."""
-        self._effects.frames += [(None, data) for data in frames if self.place.audience]
+        if self.place.audience:
+            self._effects.frames += [(None, data) for data in frames]
 
     def got_message(self, n: Neighbour, now: float) -> None:
         """A neighbour's message arrived that is of use."""
@@ -344,7 +440,7 @@ class Engine:
 
     def _announced(self, ids: U64, t: int, n: Neighbour, now: float) -> None:
         table = self.table
-        in_backlog = np.array([item in self.backlog for item in ids.tolist()], np.bool_)
+        in_backlog = self.backlog.has(ids)
         waiting, ids = ids[in_backlog], ids[~in_backlog]
         # Whatever neighbours begin, there is room for what is submitted here, and for what other neighbours begin.
         open_ones = int(np.count_nonzero((table.state == ANNOUNCED) & (table.origin == n.peer.number)))
@@ -387,7 +483,7 @@ class Engine:
         """Items whose view did not come: take part from zero, or not at all; when to look again."""
         table, wait = self.table, self.view_wait()
         rows = np.flatnonzero(table.state == ANNOUNCED)
-        if not len(rows):
+        if not len(rows) or self.is_draining:
             return math.inf
         waited = now - table.born[rows]
         over = rows[waited >= wait]
@@ -434,11 +530,10 @@ class Engine:
         if len(over):
             self.account.past_deadline += len(over)
             self.log(logging.WARNING, f"{len(over)} items were decided at their deadline, before the last round")
-            waiting = table.message[over, table.round[over] - 1] == PENDING
-            table.missed[over] |= waiting
+            table.missed[:, over] |= in_round(table.message, table.round[over], over) == PENDING
             # Before the first round ends, the statistic of some rules has no view at all.
             early = over[table.done[over] < table.first[over]]
-            table.evidence[early[(table.trace[early, table.done[early]] == 0).all(axis=1)]] = 0
+            table.evidence[early[(table.trace[table.done[early], early] == 0).all(axis=1)]] = 0
             self._decided(over, now)
         left = ends[ends > now]
         return float(left.min()) if len(left) else math.inf
@@ -472,12 +567,25 @@ class Engine:
         table.decide(rows, now)
         account.decided(now - table.born[rows])
         account.from_zero += int((table.view[rows] == NO_VIEW).sum())
-        account.with_missing += int(table.missed[rows].any(axis=1).sum())
-        members, reachable = self.progress.sets.members, self.reachable
-        distinct, counts = np.unique(table.evidence[rows], return_counts=True)
-        for index, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            account.incomplete += count if members[index].bit_count() < reachable else 0
+        account.with_missing += int(table.missed[:, rows].any(axis=0).sum())
+        account.incomplete += int((~self.is_complete(table.evidence[rows])).sum())
+        if self.tell_decided is not None:
+            self.tell_decided(rows, now)
         self.waiters.decided(rows, self.results)
+
+    def rounds_of(self, rows: Rows) -> NDArray[np.int32]:
+        """Rounds of decided items that this agent took part in."""
+        return np.asarray(self.table.done[rows] - self.table.first[rows] + 1, np.int32)
+
+    def mass(self) -> Mass | None:
+        """The sums of an agent that keeps running sums without rounds."""
+        return None
+
+    def is_complete(self, evidence: NDArray[np.uint16]) -> Bools:
+        """Whether sets of agents, by index, have every view that can be in a statistic here."""
+        members, indices = self.progress.sets.members, evidence.tolist()
+        full = {index: members[index].bit_count() >= self.reachable for index in set(indices)}
+        return np.array([full[index] for index in indices], np.bool_)
 
     def _failed(self, rows: Rows, problem: Exception) -> None:
         """The rule raised: those who wait are told, and the items are given up here."""

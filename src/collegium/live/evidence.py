@@ -52,13 +52,13 @@ class Sets:
                 self._unions.clear()
         return known
 
-    def unions(self, indices: Indices) -> Indices:
-        """The unions of each row's sets, shape (n, m) to (n,)."""
-        first = indices[0]
-        if len(indices) == 1 or bool((indices == first).all()):
-            return np.full(len(indices), self.union(tuple(first.tolist())), np.uint16)
+    def unions(self, indices: Indices) -> Indices | int:
+        """The unions of each item's sets, shape (m, n) to (n,); one for all where they are the same."""
+        first = indices[:, :1]
+        if indices.shape[1] == 1 or bool((indices == first).all()):
+            return self.union(tuple(first[:, 0].tolist()))
         distinct: dict[bytes, int] = {}
-        return np.array([self._of_row(row, distinct) for row in np.ascontiguousarray(indices)], np.uint16)
+        return np.array([self._of_row(row, distinct) for row in np.ascontiguousarray(indices.T)], np.uint16)
 
     def _of_row(self, row: Indices, distinct: dict[bytes, int]) -> int:
         key = row.tobytes()

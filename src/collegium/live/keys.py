@@ -13,9 +13,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -27,6 +29,7 @@ from collegium._util.files import atomic_write
 from collegium.errors import InputFileError, LiveError
 from collegium.live.transport.base import Tls
 
+NEXT_KEY = "ca-next.key"
 CLOCK_SKEW = timedelta(hours=1)  # a certificate made just now must also be valid on a host whose clock is behind
 
 _NAME = re.compile(r"\w([\w .,:;@+=()'-]{0,62}[\w.)'])?")  # 64 is the longest common name X.509 allows
@@ -57,11 +60,10 @@ def create_authority(folder: Path, network: str, *, days: int = 3650, start: dat
     files = Authority(folder / "ca.pem", folder / "ca.key")
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{network} authority"[:64])])
-    usage = _usage(key_cert_sign=True, crl_sign=True)
     certificate = (
         _builder(name, name, key.public_key(), start, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
+        .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -91,7 +93,7 @@ def issue(
     check_name(name)
     if not hosts:
         raise LiveError(f"the certificate of {name} must name at least one host")
-    ca, ca_key = _certificate(authority.certificate, "the authority"), _key(authority.key, "the authority")
+    ca, ca_key = _certificate(authority.certificate, "the authority"), private_key(authority.key, "the authority")
     if ca.public_key() != ca_key.public_key():
         raise LiveError(
             f"the key {authority.key} does not belong to the authority's certificate {authority.certificate}"
@@ -121,14 +123,15 @@ def issue(
 def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
     """When the certificate ends, if the agent can use its files; otherwise a LiveError names what is wrong."""
     now = now or datetime.now(UTC)
-    ca = _certificate(tls.ca, "the authority")
-    certificate, key = _certificate(tls.certificate, name), _key(tls.key, name)
+    authorities = _certificates(tls.ca, "the authority")
+    certificate, key = _certificate(tls.certificate, name), private_key(tls.key, name)
     if certificate.public_key() != key.public_key():
         raise LiveError(
             f"the key {tls.key} does not belong to the certificate {tls.certificate}: "
             f"copy both files of {name} again, or issue a new pair"
         )
-    if not _signed_by(certificate, ca):
+    ca = next((one for one in authorities if _signed_by(certificate, one)), None)
+    if ca is None:
         raise LiveError(
             f"the certificate {tls.certificate} was signed by another authority than {tls.ca}: "
             f"issue one for {name} with this network's ca.key"
@@ -145,6 +148,53 @@ def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
                 f"the {who}certificate {path} is {age}: collegium live renew, or set this host's clock right"
             )
     return min(certificate.not_valid_after_utc, ca.not_valid_after_utc)
+
+
+def sign(authority: Authority, content: bytes) -> str:
+    """The authority's signature, in hexadecimal."""
+    return private_key(authority.key, "the authority").sign(content, ec.ECDSA(hashes.SHA256())).hex()
+
+
+def is_signed(ca: Path, content: bytes, signature: str) -> bool:
+    """Whether one of the authorities in a file has signed this."""
+    for one in _certificates(ca, "the authority"):
+        key = one.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        with suppress(InvalidSignature, ValueError):  # ValueError: no hexadecimal number
+            key.verify(bytes.fromhex(signature), content, ec.ECDSA(hashes.SHA256()))
+            return True
+    return False
+
+
+def next_authority(authority: Authority, network: str) -> str:
+    """Make the authority that is to follow, `ca-next.key`; the certificates of both, the new one's first."""
+    following = authority.key.with_name(NEXT_KEY)
+    with TemporaryDirectory() as scratch:
+        made = create_authority(Path(scratch), network)
+        old = _certificate(authority.certificate, "the authority").public_bytes(serialization.Encoding.PEM)
+        with atomic_write(following, sync=True, mode=0o600) as file:
+            file.write(made.key.read_bytes())
+        return (made.certificate.read_bytes() + old).decode()
+
+
+def take_over(authority: Authority) -> None:
+    """From now on the authority that is to follow signs, if there is one; the key before it is kept."""
+    following = authority.key.with_name(NEXT_KEY)
+    if following.exists():
+        authority.key.replace(authority.key.with_name("ca-before.key"))
+        following.replace(authority.key)
+
+
+def serial(path: Path) -> str:
+    """The serial number of the certificate in a file, in hexadecimal."""
+    return f"{_certificate(path, 'the agent').serial_number:x}"
+
+
+def warn_before(tls: Tls) -> float:
+    """How many seconds before its end a certificate is worth a warning: a third of its life, 30 days at most."""
+    certificate = _certificate(tls.certificate, "the agent")
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return min(life.total_seconds() / 3, 30 * 86400.0)
 
 
 def common_name(certificate: x509.Certificate) -> str:
@@ -176,18 +226,9 @@ def _builder(
 
 
 def _usage(**allowed: bool) -> x509.KeyUsage:
-    names = (
-        "digital_signature",
-        "content_commitment",
-        "key_encipherment",
-        "data_encipherment",
-        "key_agreement",
-        "key_cert_sign",
-        "crl_sign",
-        "encipher_only",
-        "decipher_only",
-    )
-    return x509.KeyUsage(**{name: allowed.get(name, False) for name in names})
+    signs = ("digital_signature", "content_commitment", "key_cert_sign", "crl_sign")
+    enciphers = ("key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only")
+    return x509.KeyUsage(**{name: allowed.get(name, False) for name in (*signs, *enciphers)})
 
 
 def _host(host: str) -> x509.GeneralName:
@@ -231,14 +272,20 @@ def _read(path: Path, what: str) -> bytes:
 
 
 def _certificate(path: Path, whose: str) -> x509.Certificate:
+    return _certificates(path, whose)[0]
+
+
+def _certificates(path: Path, whose: str) -> list[x509.Certificate]:
+    """Of a file; an authority's has two of them while another takes over, the new one's first."""
     content = _read(path, f"the certificate of {whose}")
     try:
-        return x509.load_pem_x509_certificate(content)
+        return x509.load_pem_x509_certificates(content)
     except ValueError:
         raise LiveError(f"{path} is not a certificate in PEM form") from None
 
 
-def _key(path: Path, whose: str) -> ec.EllipticCurvePrivateKey:
+def private_key(path: Path, whose: str) -> ec.EllipticCurvePrivateKey:
+    """The key in a file."""
     content = _read(path, f"the key of {whose}")
     try:
         key = serialization.load_pem_private_key(content, password=None)

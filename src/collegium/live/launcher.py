@@ -15,10 +15,10 @@ from datetime import datetime
 from pathlib import Path
 
 from collegium.errors import InputFileError, LiveError
-from collegium.live import config, keys, running
+from collegium.live import config, keys, revocation, running
 from collegium.live.answers import Status
 from collegium.live.client import Client
-from collegium.live.folder import TOKEN
+from collegium.live.folder import TOKEN, bracketed
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,23 @@ class Member:
                 token = (folder / TOKEN).read_text().strip()
             except OSError:
                 raise InputFileError(f"{folder / TOKEN} is missing: {self.file.agent.name} needs a token") from None
+        address = f"{bracketed(port.host)}:{port.port}"
         if not port.https:
-            return Client(f"http://{_shown(port.host)}:{port.port}", token, timeout=timeout)
+            return Client(f"http://{address}", token, timeout=timeout)
         assert self.file.tls is not None
         mine = (folder / self.file.tls.certificate, folder / self.file.tls.key) if port.client_certificates else None
-        url = f"https://{_shown(port.host)}:{port.port}"
-        return Client(url, token, ca=folder / self.file.tls.ca, certificate=mine, timeout=timeout)
+        return Client(f"https://{address}", token, ca=folder / self.file.tls.ca, certificate=mine, timeout=timeout)
 
     def start(self) -> None:
         """Start its process, apart from this one."""
-        _start([self])
+        start([self])
+
+    def is_another(self, status: Status) -> str | None:
+        """That another agent answers on this one's port; None if it is the agent itself."""
+        me = self.file.agent
+        if (status.network, status.number) == (me.network, me.number):
+            return None
+        return f"agent {status.number} of network {status.network} answers on port {self.file.http.port}"
 
     def exit_message(self) -> str:
         """Why it ended, from the end of its log; empty if that has no reason."""
@@ -72,19 +79,24 @@ def members(folder: str | Path) -> list[Member]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputFileError(f"{folder}: no such folder; collegium live init makes one")
-    paths = sorted(folder.glob("agent-*.toml"), key=lambda path: (len(path.name), path.name))
+    paths = [path for path in folder.glob("agent-*.toml") if not path.name.endswith(".next.toml")]
     if not paths:
         raise InputFileError(f"{folder} has no agent-*.toml in it: it is not a network that collegium live init made")
-    return [Member(path.resolve(), config.read(path)) for path in paths]
+    found = [Member(path.resolve(), config.read(path)) for path in paths]
+    return sorted(found, key=lambda one: (one.file.agent.number, one.path))
 
 
 def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
-    """Start every agent that does not run yet and wait until all of them are connected to their neighbours."""
-    network = members(folder)
+    """Start every agent that does not run yet and wait until all of them are connected to their neighbours.
+
+    Revoked agents are not started, and not in the list.
+    """
+    denied = revoked(folder)
+    network = [member for member in members(folder) if member.file.agent.name not in denied]
     try:
         with _alone(Path(folder)):
             started = [member for member in network if member.pid is None]
-            _start(started)
+            start(started)
     except OSError as problem:
         raise LiveError(f"the agents of {folder} cannot be started: {problem}") from None
     end = time.monotonic() + wait
@@ -111,32 +123,72 @@ def down(folder: str | Path, wait: float = 20.0) -> int:
     return len(running)
 
 
+def revoked(folder: str | Path) -> list[str]:
+    """The names of the folder's agents that its list revokes."""
+    network, folder = members(folder), Path(folder)
+    tls, me = network[0].file.tls, network[0].file.agent
+    names = [] if tls is None else revocation.read(folder, folder / tls.ca, me.network).names
+    return [name for name in names if any(member.file.agent.name == name for member in network)]
+
+
 def statuses(folder: str | Path) -> Iterator[tuple[Member, Status | str]]:
     """Every agent's status, or why there is none."""
     for member in members(folder):
         try:
             with member.client(timeout=3.0) as client:
                 status = client.status()
-            yield member, _wrong_agent(member, status) or status
+            yield member, member.is_another(status) or status
         except LiveError as problem:
             is_here = member.pid is not None
             yield member, str(problem) if is_here else member.exit_message() or f"{problem}; its log: {member.log}"
 
 
 def renew(folder: str | Path, days: int = 730) -> datetime:
-    """New certificates for all agents of a folder that has the authority's key; when they end."""
+    """New certificates for all agents of a folder that has the authority's key; when the first of them ends.
+
+    An authority that is to take over (`apply`) signs from now on.
+    """
+    network, authority = with_authority(folder)
+    keys.take_over(authority)
+    denied = revoked(folder)
+    ends = [_issue(authority, member, days) for member in network if member.file.agent.name not in denied]
+    return min(ends)
+
+
+def revoke(folder: str | Path, agent: str, restore: bool = False) -> int:
+    """Refuse an agent everywhere, or trust it again with a new certificate; the number of that list."""
+    network, authority = with_authority(folder)
+    member = next((one for one in network if agent in (one.file.agent.name, one.path.stem)), None)
+    if member is None:
+        names = ", ".join(one.file.agent.name for one in network)
+        raise LiveError(f"{folder} has no agent {agent!r}; there are {names}")
+    assert member.file.tls is not None
+    serial = keys.serial(member.path.parent / member.file.tls.certificate)
+    if restore:
+        _issue(authority, member, 730)
+    me = member.file.agent
+    return revocation.change(Path(folder), authority, me.network, [me.name], [serial], restore=restore).number
+
+
+def with_authority(folder: str | Path) -> tuple[list[Member], keys.Authority]:
+    """The agents of a folder, and its authority, whose key is there."""
     network = members(folder)
     if network[0].file.tls is None:
-        raise LiveError(f"{folder} is a network without certificates")
+        raise LiveError(
+            f"{folder} is a network without certificates, and this is signed: init it anew without --no-tls"
+        )
     authority = keys.Authority(Path(folder) / "ca.pem", Path(folder) / "ca.key")
     if not authority.key.exists():
-        raise InputFileError(f"{authority.key} is missing: certificates are renewed where collegium live init was run")
-    ends = []
-    for member in network:
-        name, host = member.file.agent.name, member.file.agent.listen.partition("/")[2].rpartition(":")[0].strip("[]")
-        tls = keys.issue(authority, member.path.parent, name, [host], days=days, stem=member.path.stem, replace=True)
-        ends.append(keys.check(tls, name))
-    return min(ends)
+        raise InputFileError(f"{authority.key} is missing: certificates are signed where collegium live init was run")
+    return network, authority
+
+
+def _issue(authority: keys.Authority, member: Member, days: int) -> datetime:
+    """A new certificate. Those of a network end one after the other, over a tenth of their life."""
+    me = member.file.agent
+    days -= me.number % (days // 10 + 1)
+    tls = keys.issue(authority, member.path.parent, me.name, [me.host], days=days, stem=member.path.stem, replace=True)
+    return keys.check(tls, me.name)
 
 
 def _stop(network: list[Member], wait: float = 20.0) -> None:
@@ -156,7 +208,7 @@ def _stop(network: list[Member], wait: float = 20.0) -> None:
                 running.forget(member.path)
 
 
-def _start(network: list[Member]) -> None:
+def start(network: list[Member]) -> None:
     """Start processes that go on without this one, all from one that has loaded what they need."""
     if network:
         ended = subprocess.run(
@@ -184,16 +236,4 @@ def _not_ready_reason(member: Member) -> str | None:
             status = client.status()
     except LiveError:
         return "it does not answer"
-    return _wrong_agent(member, status) or status.not_ready_reason
-
-
-def _wrong_agent(member: Member, status: Status) -> str | None:
-    """That another agent answers on an agent's port; None if it is the agent itself."""
-    me = member.file.agent
-    if (status.network, status.number) == (me.network, me.number):
-        return None
-    return f"agent {status.number} of network {status.network} answers on port {member.file.http.port}"
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return member.is_another(status) or status.not_ready_reason

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Scorer = Callable[[NDArray[Any]], Doubles]
 _PARTS = ("shift", "scale", "weight", "bias", "unit")
+_NAMES = "names"
+"""Also there if the model was fitted on named columns."""
 _OF_CLASSES = ("places", "floor")
 """Also there if the team has more than two classes: which of them the rows of `weight` are of, and the least
 log-probability; -inf for a model whose decision values are used as they are."""
@@ -40,7 +42,7 @@ def write(team: Team, k: int, folder: Path, stem: str) -> str:
     alone.set_params(bounded=team.bounded)
     alone.models_, alone.classes_ = [team.models_[k]], team.classes_
     alone.pipeline_, alone.prepared_ = team.pipeline_[k : k + 1], team.prepared_
-    alone.save(folder / f"{stem}-model")
+    alone.save(folder / f"{stem}-model", onnx=True)
     return f"{stem}-model"
 
 
@@ -64,10 +66,26 @@ def _linear(path: Path, C: int) -> Scorer:
     try:
         with np.load(path, allow_pickle=False) as file:
             parts = {part: np.asarray(file[part], np.float64) for part in (*_PARTS, *(_OF_CLASSES if C > 2 else ()))}
+            names = file[_NAMES].tolist() if _NAMES in file else []
         _check(parts, C)
     except (OSError, ValueError, KeyError) as problem:
         raise InputFileError(f"{path} does not hold a linear model of {C} classes: {problem}") from None
-    return _linear_scorer(parts, C)
+    score = _linear_scorer(parts, C)
+    return lambda views: score(_rows(views, names))
+
+
+def _rows(views: NDArray[Any], names: list[str]) -> NDArray[Any]:
+    """Records of named numbers as rows, in the order of the columns; anything else as it is."""
+    if not names or views.dtype != object or not isinstance(views[0], dict):
+        return views
+    for view in views:
+        if set(view) != set(names):
+            odd = sorted(set(view) ^ set(names))[0]
+            raise ModelError(f"a view has a value for each of {', '.join(names)}; {odd!r} is missing or too many")
+    try:
+        return np.array([[float(view[name]) for name in names] for view in views])
+    except (TypeError, ValueError):
+        raise ModelError(f"a view has a number for each of {', '.join(names)}") from None
 
 
 def _check(parts: dict[str, Doubles], C: int) -> None:
@@ -85,6 +103,8 @@ def _linear_scorer(parts: dict[str, Doubles], C: int) -> Scorer:
     weight, bias = np.atleast_2d(parts["weight"]), np.ravel(parts["bias"])
 
     def score(views: NDArray[Any]) -> Doubles:
+        if np.asarray(views).dtype.kind not in "fiub":
+            raise ModelError(f"a view is a list of {weight.shape[1]} numbers here, in the order of the columns")
         rows = np.asarray(views, np.float64)
         rows = rows.reshape(len(rows), -1) / (unit if rows.ndim > 2 else 1.0)
         if rows.shape[1] != weight.shape[1]:
@@ -120,11 +140,29 @@ def _team_of_one(path: Path, trusted: list[str], C: int) -> Scorer:
     team = Team.load(path, trusted=trusted)
     if len(team.classes_) != C:
         raise InputFileError(f"the model {path} is of {len(team.classes_)} classes, the agent's file names {C}")
+    model: Any = team.models_[0]
+    columns = getattr(getattr(model, "estimator_", getattr(model, "estimator", None)), "feature_names_in_", ())
 
     def score(views: NDArray[Any]) -> Doubles:
-        return np.asarray(team.scores([views])[:, 0])
+        table = _table(views)
+        if set(getattr(table, "columns", ())) == set(columns) and len(columns):
+            table = table[list(columns)]  # the values of a record have no order
+        return np.asarray(team.scores([table])[:, 0])
 
     return score
+
+
+def _table(views: NDArray[Any]) -> Any:
+    """Records as a table with named columns, or, of lists, as a view of named parts; anything else as it is."""
+    if views.dtype != object or not isinstance(views[0], dict):
+        return views
+    if all(isinstance(part, list) for view in views for part in view.values()):
+        return {name: [view[name] for view in views] for name in views[0]}
+    try:
+        import pandas
+    except ImportError:
+        raise ModelError("views with names need pandas on the agent's host: pip install 'collegium[tables]'") from None
+    return pandas.DataFrame(views.tolist())
 
 
 def _linear_parts(model: Any, classes: NDArray[Any]) -> dict[str, Any] | None:
@@ -161,6 +199,9 @@ def _linear_parts(model: Any, classes: NDArray[Any]) -> dict[str, Any] | None:
     if places is not None:
         is_decision = len(places) == 2 or not hasattr(estimator, "predict_log_proba")
         parts |= {"places": places, "floor": np.float64(-np.inf if is_decision else np.log(model.clip))}
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        parts[_NAMES] = names.astype(str)
     probe = np.random.default_rng(0).normal(size=(32, weight.shape[1])) * np.geomspace(1, 100, 32)[:, None]
     probe = shift + scale * probe
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from collegium._util.randomness import U64, item_ids
 from collegium.errors import RuleError
 from collegium.live.answers import Name
-from collegium.live.wire import Run
+from collegium.live.wire import Run, has_twins
 
 Rows = NDArray[np.intp]
 Bools = NDArray[np.bool_]
@@ -34,7 +35,10 @@ class Handles:
 
     def find(self, handle: int, count: int) -> tuple[Rows, U64]:
         """Rows and identities of named items; row -1 where the name is not known."""
-        return self.find_all(handle + np.arange(count))
+        handles, slots = handle + np.arange(count), self._slots(handle, count)
+        known = self._handle[slots] == handles
+        rows = self._row[slots]
+        return rows if known.all() else np.where(known, rows, -1), self._id[slots]
 
     def find_all(self, handles: NDArray[np.int64]) -> tuple[Rows, U64]:
         """The same of any handles."""
@@ -69,10 +73,15 @@ def runs_of(handles: NDArray[np.uint32], rounds: NDArray[np.int32], named: Bools
 
 def identities(names: Sequence[Name]) -> U64:
     """64-bit identities of items, as `collaborate(items=…)` has them; numbers and texts may be mixed."""
-    kinds = {type(name) for name in names}
+    kinds = set(map(type, names))
+    if kinds == {int}:
+        with suppress(OverflowError):
+            ids = np.array(names, np.uint64)
+            if len(ids) == 1 or not has_twins(ids):
+                return ids
     if len(kinds) <= 1:
         return item_ids(np.asarray(names, object), len(names))
     ids = np.array([item_ids(np.asarray([name], object), 1)[0] for name in names], np.uint64)
-    if len(np.unique(ids)) < len(ids):
+    if has_twins(ids):
         raise RuleError("items must be different")
     return ids

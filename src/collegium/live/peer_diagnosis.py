@@ -15,7 +15,6 @@ import ssl
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,7 +29,6 @@ PAUSE = 2.0  # seconds between attempts, doubled up to
 LONGEST_PAUSE = 15.0
 TIMEOUT = 1.5  # seconds for each step of an attempt
 ALERT = 0.5  # seconds to wait for a refusal: TLS 1.3 sends it after the handshake seems done
-OVERLAP = 3.0  # seconds two links may have the same name: a neighbour that restarts has two for a moment
 AGAIN = 60.0  # seconds before the same report of a refused peer is repeated
 AT_ONCE = threading.BoundedSemaphore(8)  # probes at the same time
 
@@ -56,7 +54,6 @@ class PeerDiagnosis:
         self._missing: dict[int, threading.Event] = {}  # set when the neighbour is back
         self._reasons: dict[int, str] = {}
         self._refused: dict[str, float] = {}  # when each report of a refused peer was made
-        self._names: Counter[str] = Counter()  # open links by the name in the certificate
         self._closed = False
         self._restore_stdout: Callable[[], None] | None = None
 
@@ -71,6 +68,15 @@ class PeerDiagnosis:
             self._restore_stdout = capture_zenoh_log(self._read_log)
         for number in self._peers:
             self.missing(number)
+
+    def use(self, place: Place) -> None:
+        """There are other neighbours from now on."""
+        with self._lock:
+            self._place, self._peers = place, {peer.number: peer for peer in place.neighbours}
+            gone = [self._missing.pop(number) for number in [*self._missing] if number not in self._peers]
+        for back in gone:
+            back.set()
+        self.start()
 
     def missing(self, number: int) -> None:
         """The neighbour's token has gone or has not come yet."""
@@ -88,34 +94,27 @@ class PeerDiagnosis:
         if back is not None:
             back.set()
 
-    def joined(self, name: str | None, address: str) -> None:
-        """A link has opened to `address`, such as `tls/10.0.0.3:7003`, whose certificate has this name."""
-        if self._place.tls is None or name is None:
-            return
-        with self._lock:
-            self._names[name] += 1
-            twice = self._names[name] > 1
-        for peer in self._peers.values():
-            if peer.endpoint == address and peer.name != name:
-                self._report_missing(peer.number, _misnamed(peer, name))
-                return
-        if name == self._place.name:
+    def joined(self, name: str, address: str, is_second: bool = False) -> None:
+        """Report what is wrong with a link to `address`, such as `tls/10.0.0.3:7003`, by its certificate's name.
+
+        is_second: whether another session of that name is connected.
+        """
+        neighbours = self._peers.values()
+        wrong = next((peer for peer in neighbours if peer.endpoint == address and peer.name != name), None)
+        if wrong is not None:
+            self._report_missing(wrong.number, _misnamed(wrong, name))
+        elif name == self._place.name:
             self._report_refused(f"{address} presented this agent's own certificate: is {name} running twice?")
-        elif all(peer.name != name for peer in self._peers.values()):
+        elif all(peer.name != name for peer in neighbours):
             self._report_refused(
                 f"{address} presented the certificate of {name}, which is no neighbour of {self._place.name}: "
                 "its messages are dropped"
             )
-        elif twice:
-            timer = threading.Timer(OVERLAP, self._still_twice, (name, address))
-            timer.daemon = True
-            timer.start()
-
-    def left(self, name: str | None) -> None:
-        """A link of that name has closed."""
-        if self._place.tls is not None and name is not None:
-            with self._lock:
-                self._names[name] -= 1
+        elif is_second:
+            self._report_refused(
+                f"two processes present the certificate of {name}, the second at {address}: "
+                "it is left out; stop one, or give it the certificate of its own name"
+            )
 
     def close(self) -> None:
         """End. Attempts that are under way report nothing any more."""
@@ -132,13 +131,13 @@ class PeerDiagnosis:
     def _read_log(self, line: str) -> bool:
         """Whether a line of Zenoh's log is about a refused connection; if so it is reported."""
         found = _REFUSED.search(line)
-        if found:
+        if found and not found.group(1).endswith(_HUNG_UP):
             self._report_refused(f"a peer that connected to {self._place.listen} was refused: {_cause(found.group(1))}")
         return bool(found)
 
     def _probe(self, number: int, back: threading.Event) -> None:
-        peer, pause, attempts = self._peers[number], PAUSE, 0
-        if back.wait(PATIENCE):
+        peer, pause, attempts = self._peers.get(number), PAUSE, 0
+        if peer is None or back.wait(PATIENCE):
             return
         while True:
             with AT_ONCE:
@@ -172,15 +171,6 @@ class PeerDiagnosis:
                 return
             self._refused[kind] = now
         self._report(None, sentence)
-
-    def _still_twice(self, name: str, address: str) -> None:
-        with self._lock:
-            twice = self._names[name] > 1
-        if twice:
-            self._report_refused(
-                f"two processes present the certificate of {name}, the second at {address}: "
-                "stop one, or give it the certificate of its own name"
-            )
 
 
 def probe(place: Place, peer: Peer) -> str | None:
@@ -283,6 +273,7 @@ def _address(endpoint: str) -> tuple[str, int]:
 
 
 _REFUSED = re.compile(r"zenoh_link_tls::unicast: (.*)\. Hint: increase the system open file limit")
+_HUNG_UP = "handshake eof"  # whoever does so was not refused: a probe, or a neighbour that gave up while this one stood
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSES = (
     ("sent no certificates", "it presented no certificate"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,7 +15,8 @@ from collegium.live.transport.base import Peer
 _ASKED = 8.5  # deadlines, one re-request each: with a fifth of all frames lost, eight without answer are rare
 _AT_FIRST = 8  # re-requests within the longest wait, to one whose response time is not known
 _PENALTY = 10.0  # seconds without a neighbour that is over its budget; doubled each time
-MOST_STRIKES = 6
+_MOST_STRIKES = 6
+_FORGET = 600.0  # seconds in which one strike is forgotten: with few items, a hundred messages may take days
 _FIRST, _GROWTH, _MOST = 8, 8, 4096  # messages asked for at once
 
 
@@ -57,13 +59,22 @@ class Deadlines:
     """For this agent's own view of an item a neighbour has announced; then it takes part from zero."""
     item: float = 15.0
     """For a whole item, from its beginning here; then it is decided with what is there."""
+    still: float = 0.25
+    """Without rounds: for how long a statistic must not move before it is the answer."""
+    pace: float = 0.01
+    """Without rounds: between this agent's own messages."""
 
     def __post_init__(self) -> None:
-        for name in ("longest", "least", "view", "item"):
+        for name in ("longest", "least", "view", "item", "still", "pace"):
             value = real_number(getattr(self, name), f"the deadline {name}", LiveError, above=0)
             object.__setattr__(self, name, value)
         if self.least > self.longest:
             raise LiveError(f"the least deadline ({self.least:g} s) is longer than the longest ({self.longest:g} s)")
+        if self.still < 4 * self.pace:
+            raise LiveError(
+                f"nothing stands still for {self.still:g} s while agents send every {self.pace:g} s: give still at "
+                "least four times the pace"
+            )
         if self.item < self.view:
             raise LiveError(
                 f"the deadline of an item ({self.item:g} s) is shorter than that of a view ({self.view:g} s)"
@@ -115,9 +126,13 @@ class Neighbour:
     """Frames that are no messages: questions, answers, announcements."""
     from_zero: Budget
     """Items it begins that get no view here."""
+    heads: tuple[bytes, ...] = ()
+    """How its frames with one number, or those of two rounds, begin, if there are such."""
     state: State = State.AWAY
     reason: str = ""
     """Why it is not up, or what was wrong with its last rejected frame."""
+    revoked: str = ""
+    """That the network's authority revoked it: nobody waits for it, and no other reason counts."""
     response: float | None = None
     """Usual time from our own message to its message, in seconds; None before the first."""
     answer: float | None = None
@@ -133,12 +148,15 @@ class Neighbour:
     """When its last message arrived."""
     promised: float = -1e300
     """Until when it said its messages may take."""
+    expected: float = -math.inf
+    """Until when it is waited for, after it said that it goes for a moment."""
     late_at: float = -1e300
     pinged_at: float = -1e300
     until: float = 0.0
     """When a neighbour over its budget is heard again."""
     strikes: int = 0
-    """How often it was left out although it is connected, less for every hundred messages."""
+    """How often it was left out although it is connected, one less for every hundred messages and every ten minutes."""
+    struck_at: float = 0.0
     rejected: int = 0
     over_budget: int = 0
     _messages: int = 0
@@ -159,14 +177,26 @@ class Neighbour:
             raise TransitionError(f"{self.peer.name} cannot become {state} from {self.state}")
         self.state, self.reason, self.asked_at = state, reason, None
 
+    @property
+    def is_expected(self) -> bool:
+        """Whether it said that it goes for a moment, and is not back."""
+        return self.expected > -math.inf
+
+    def going(self, now: float) -> None:
+        """It goes for a moment: what it owes is waited for, less long than others wait for those who wait for it."""
+        self.promised = self.expected = now + min(1.5 * self.deadlines.patience, self.deadlines.item / 2)
+        self.asked_at = None
+
     def connected(self) -> None:
-        """Its token is there."""
-        if not self.is_present:
+        """Its token is there, perhaps that of a new process."""
+        self.promised, self.expected, self.question_at = -1e300, -math.inf, None
+        self.reason = ""
+        if self.state is State.SILENT or not self.is_present:
             self.become(State.UP)
-            self.promised = -1e300
 
     def disconnected(self) -> None:
         """Its token is gone."""
+        self.expected = -math.inf
         if self.state is not State.AWAY:
             self.become(State.AWAY, "has left the network")
 
@@ -191,10 +221,17 @@ class Neighbour:
 
     def leave_out(self, state: State, reason: str, now: float) -> None:
         """Rounds go on without it."""
-        self.strikes = min(self.strikes + 1, MOST_STRIKES)
+        self.strike(now)
         self.become(state, reason)
         if state is State.OVER_BUDGET:
             self.until = now + _PENALTY * 2 ** (self.strikes - 1)
+
+    def strike(self, now: float) -> None:
+        """Its messages did not come although it is connected."""
+        self.strikes, self.struck_at = min(self._strikes_left(now) + 1, _MOST_STRIKES), now
+
+    def _strikes_left(self, now: float) -> int:
+        return max(self.strikes - int(max(now - self.struck_at, 0.0) / _FORGET), 0)
 
     def responded(self, seconds: float) -> None:
         """Its message arrived so long after our own."""
@@ -237,12 +274,14 @@ class Neighbour:
         It may wait itself and say for how long; but no longer than twice what an honest wait takes, and the less the
         more often it was left out before.
         """
-        patience = max(self.deadlines.patience * 0.5**self.strikes, self.deadlines.least)
+        patience = max(self.deadlines.patience * 0.5 ** self._strikes_left(since), self.deadlines.least)
         begun = max(since, self.message_at)
         return min(max(begun + patience, self.promised), begun + 2 * patience)
 
     def shown(self, now: float) -> str:
-        """Its state for people: `late` if it is up, but some round lately went on without its message."""
+        """Its state for people: `going` if it said so, `late` if a round lately went on without its message."""
+        if self.is_expected and self.state is State.UP:
+            return "going"
         if self.state is State.UP and now - self.late_at < 10 * self.deadlines.longest:
             return "late"
         return str(self.state)

@@ -1,8 +1,9 @@
-"""What an engine says of its items and of itself."""
+"""Results of an engine's items, and its status."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from collegium.live.answers import (
 from collegium.live.naming import identities
 from collegium.live.peers import Neighbour, State
 from collegium.live.table import ANNOUNCED, DECIDED, FREE, GIVEN, LATE, NO_VIEW, Rows, rerun
-from collegium.protocol import registry
+from collegium.protocol import Ceca, registry
 
 if TYPE_CHECKING:
     from collegium.live.engine import Engine
@@ -35,32 +36,37 @@ _VIEWS = {NO_VIEW: "missing", GIVEN: "given", LATE: "late"}
 
 def results(engine: Engine, names: Sequence[Name], rows: Rows, trace: bool) -> list[ItemResult]:
     """Results of decided items."""
-    table = engine.table
-    statistics = table.trace[rows, table.done[rows]]
+    table, n = engine.table, len(rows)
+    statistics = table.trace[table.done[rows], rows]
     labels = _labels(statistics)
-    settled = _settled(engine, rows, labels).tolist()
-    everybody = [n.peer.name for n in engine.heard]
-    places = [n.place for n in engine.heard]
-    missed = table.missed[rows]
-    some = np.asarray(missed.any(axis=1)).tolist()
-    latency = np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist()
-    view, done, evidence = table.view[rows].tolist(), table.done[rows].tolist(), table.evidence[rows].tolist()
-    skipped = (table.first[rows] - 1).tolist()
-    shown = {index: _evidence(engine, index) for index in set(evidence)}
-    values, scores = _numbers(statistics), _numbers(table.score[rows])
-    classes = engine.classes
-    made = []
-    for i, (name, label) in enumerate(zip(names, labels.tolist(), strict=True)):
-        gone = [who for who, place in zip(everybody, places, strict=True) if missed[i, place]] if some[i] else []
-        heard = [who for who in everybody if who not in gone] if gone else everybody
-        steps = _trace(table.trace[rows[i]]) if trace else None
-        made.append(
-            ItemResult(
-                name, classes[label], values[i], scores[i], settled[i], shown[evidence[i]], done[i] - skipped[i],
-                _VIEWS[view[i]], heard, gone, latency[i], steps,
-            )
-        )  # fmt: skip
-    return made
+    everybody, shown = [one.peer.name for one in engine.heard], {}
+    evidence = table.evidence[rows].tolist()
+    for index in set(evidence):
+        shown[index] = _evidence(engine, index)
+    missed: Sequence[list[str]] = [[]] * n
+    heard: Sequence[list[str]] = [everybody] * n
+    gone = table.missed[[one.place or 0 for one in engine.heard]][:, rows].T
+    if gone.any():
+        missed = [[who for who, is_gone in zip(everybody, one, strict=True) if is_gone] for one in gone.tolist()]
+        heard = [[who for who in everybody if who not in one] for one in missed]
+    # Column by column: items of one request are mostly decided together, and this costs a fraction of one by one.
+    columns: tuple[Iterable[Any], ...] = (
+        names,
+        [engine.classes[label] for label in labels.tolist()],
+        _numbers(statistics),
+        _numbers(table.score[rows]),
+        _settled(engine, rows, labels).tolist(),
+        [shown[index] for index in evidence],
+        engine.rounds_of(rows).tolist(),
+        [_VIEWS[view] for view in table.view[rows].tolist()],
+        heard,
+        missed,
+        np.round((table.ended[rows] - table.born[rows]) * 1e3, 3).tolist(),
+        [_trace(table.trace[:, row]) for row in rows.tolist()] if trace else repeat(None, n),
+    )
+    if engine.sets is not None:
+        columns += engine.sets.answer(statistics, _complete(engine, rows), engine.classes)
+    return list(map(ItemResult, *columns))
 
 
 def _numbers(values: NDArray[np.float64]) -> list[Any]:
@@ -83,15 +89,24 @@ def _labels(statistics: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def _settled(engine: Engine, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.bool_]:
     table = engine.table
-    before = table.trace[rows, np.maximum(table.done[rows] - 1, 0)]
+    before = table.trace[np.maximum(table.done[rows] - 1, 0), rows]
     if engine.d == 1:
-        same = np.sign(before[:, 0]) == np.sign(table.trace[rows, table.done[rows], 0])
+        same = np.sign(before[:, 0]) == np.sign(table.trace[table.done[rows], rows, 0])
     else:
         same = before.argmax(axis=1) == labels
-    members = engine.progress.sets.members
-    complete = np.array([members[index].bit_count() >= engine.reachable for index in table.evidence[rows].tolist()])
-    complete &= table.agreed[rows] & ~table.missed[rows].any(axis=1) & (table.done[rows] == engine.rounds)
-    return np.asarray(same & complete, np.bool_)
+    complete = _complete(engine, rows)
+    if engine.stood_still is not None:
+        return np.asarray(complete & engine.stood_still[rows], np.bool_)
+    if type(engine.rule) is Ceca and engine.reachable == len(engine.agents):
+        return np.asarray(complete, np.bool_)  # it is the average: what the labels were before does not matter
+    return np.asarray(same & complete & table.agreed[rows], np.bool_)
+
+
+def _complete(engine: Engine, rows: Rows) -> NDArray[np.bool_]:
+    """Whether every view that can be is in the statistic, after all rounds and with no message missing."""
+    table = engine.table
+    complete = engine.is_complete(table.evidence[rows]) & (table.done[rows] == engine.rounds)
+    return np.asarray(complete & ~table.missed[:, rows].any(axis=0), np.bool_)
 
 
 def _evidence(engine: Engine, index: int) -> Evidence:
@@ -116,6 +131,13 @@ def is_pending(engine: Engine, name: Name) -> bool:
     return int(identities([name])[0]) in engine.backlog if row < 0 else engine.table.state.item(row) != DECIDED
 
 
+def knows(engine: Engine, names: Sequence[Name]) -> list[bool]:
+    """Which items were begun here or by a neighbour, or wait to be begun, and are not forgotten."""
+    ids = identities(names)
+    found: list[bool] = ((engine.table.rows(ids) >= 0) | engine.backlog.has(ids)).tolist()
+    return found
+
+
 def _row(engine: Engine, name: Name) -> int:
     """The row of an item: of its second run if there is one."""
     table, ids = engine.table, identities([name])
@@ -136,7 +158,7 @@ def _recent(engine: Engine, row: int, now: float) -> RecentItem:
     table = engine.table
     state, done = table.state.item(row), table.done.item(row)
     is_decided = state == DECIDED
-    trace = _trace(table.trace[row, : done + 1])
+    trace = _trace(table.trace[: done + 1, row])
     one = np.array([row])
     return RecentItem(
         f"{table.id.item(row):016x}",
@@ -146,18 +168,20 @@ def _recent(engine: Engine, row: int, now: float) -> RecentItem:
         None if state == ANNOUNCED else _numbers(table.score[one])[0],
         trace[-1],
         trace,
-        table.spoke[row, :done].tolist(),
-        bool(_settled(engine, one, _labels(table.trace[one, table.done[one]]))[0]) if is_decided else None,
+        table.spoke[:done, row].tolist(),
+        bool(_settled(engine, one, _labels(table.trace[table.done[one], one]))[0]) if is_decided else None,
         None if state == ANNOUNCED else _evidence(engine, table.evidence.item(row)),
-        [n.peer.name for n in engine.heard if n.place is not None and table.missed.item(row, n.place)],
+        [n.peer.name for n in engine.heard if n.place is not None and table.missed.item(n.place, row)],
         round(1e3 * (now - table.born.item(row)), 3),
     )
 
 
 def why_not_ready(engine: Engine) -> str | None:
-    """What is missing for full rounds; None if nothing is."""
+    """What is missing for full rounds; None if nothing is. Whoever is revoked is not missing."""
     away = [
-        n.peer.name for n in engine.neighbours.values() if not n.is_present or (n.place is not None and n.is_left_out)
+        n.peer.name
+        for n in engine.neighbours.values()
+        if not n.revoked and (not n.is_present or n.is_expected or (n.place is not None and n.is_left_out))
     ]
     return f"waiting for {', '.join(away)}" if away else None
 
@@ -175,10 +199,7 @@ def status(engine: Engine, now: float, sent: int, received: int) -> Status:
         rounds=engine.rounds,
         agents=list(engine.agents),
         classes=list(engine.classes),
-        neighbours=[
-            _neighbour(n, 0 if n.place is None else int(engine.progress.missed[n.place]), now)
-            for n in engine.neighbours.values()
-        ],
+        neighbours=[_neighbour(engine, n, now) for n in engine.neighbours.values()],
         refused_peers=dict(engine.refused_peers),
         items=ItemCounts(
             pending=engine.table.active,
@@ -193,6 +214,8 @@ def status(engine: Engine, now: float, sent: int, received: int) -> Status:
         latency_ms=Quantiles(account.quantile(0.5), account.quantile(0.99)),
         latency=account.histogram(),
         up_s=round(now - account.begun, 3),
+        mass=engine.mass(),
+        caught=[] if engine.witness is None else [engine.agents[k] for k in sorted(engine.witness.proofs)],
     )
 
 
@@ -201,17 +224,21 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def _neighbour(n: Neighbour, missed: int, now: float) -> NeighbourStatus:
-    is_heard = n.place is not None
+def _neighbour(engine: Engine, n: Neighbour, now: float) -> NeighbourStatus:
+    is_heard, suspicion = n.place is not None, engine.progress.states.suspicion
+    missed = 0 if n.place is None else int(engine.progress.missed[n.place])
     return NeighbourStatus(
         n.peer.name,
         n.peer.number,
         "both" if is_heard and n.hears else "in" if is_heard else "out",
-        n.shown(now),
-        n.reason if n.state is not State.UP or n.rejected else "",
+        State.REFUSED if n.revoked else n.shown(now),
+        n.revoked or (n.reason if n.state is not State.UP or n.rejected or n.is_expected else ""),
         None if n.response is None else round(n.response * 1e3, 3),
         round(n.deadline * 1e3, 3),
         missed,
         n.rejected,
         n.over_budget,
+        int(suspicion.compared[n.peer.number]) if is_heard else 0,
+        int(suspicion.far[n.peer.number]) if is_heard else 0,
+        0 if engine.witness is None else engine.witness.forged[n.peer.number],
     )

@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, now: float) -> Ticket:
     """See `Engine.submit`."""
     table, backlog, waiters = engine.table, engine.backlog, engine.waiters
-    ids, scores = identities(names), _checked(engine, names, scores)
+    ids, scores = identities(names), checked(engine, names, scores)
     rows = table.rows(ids)
     late = (rows >= 0) & (table.state[rows] >= RUNNING) & (table.view[rows] == NO_VIEW)
     if late.any():
         ids = np.where(late, rerun(ids), ids)
         rows = table.rows(ids)
-    _check_conflicts(engine, names, ids, rows, scores)
+    check_conflicts(engine, names, ids, rows, scores)
     known, view = rows >= 0, np.where(late, LATE, GIVEN)
-    waits = np.array([item in backlog for item in ids.tolist()], np.bool_)
+    waits = backlog.has(ids)
     fresh = np.flatnonzero(~known & ~waits)
     announced = np.flatnonzero(known & (table.state[rows] == ANNOUNCED))
     free = 0 if len(backlog) else max(min(engine.most - engine.mine, table.room()), 0)
     if len(backlog) + len(fresh) - free > backlog.most:
+        engine.charge(ids[announced])
         _begin(engine, rows[announced], scores[announced], view[announced], now)
         engine.account.refused += len(fresh)
         note_overload(engine, now)
         raise Busy(min(engine.account.retry_after, engine.deadlines.view / 2))
+    engine.charge(ids[np.concatenate([announced, fresh])])
     ticket = Ticket(names, trace)
-    # Decided items are told at once: their rows may be the next to be used again.
+    # Decided items are answered at once: their rows may be the next to be used again.
     is_done = known & (table.state[rows] == DECIDED)
     if is_done.any():
         done = np.flatnonzero(is_done)
@@ -52,8 +54,8 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
     fresh = fresh[:free]
     if len(fresh):
         rows[fresh] = table.announce(ids[fresh], now, 1, -1)
-    for place in np.flatnonzero((rows >= 0) & ~is_done).tolist():
-        waiters.add(int(rows[place]), (ticket, place))
+    pending = np.flatnonzero((rows >= 0) & ~is_done)
+    waiters.add(rows[pending], ticket, pending)
     begun = np.concatenate([announced, fresh])
     _begin(engine, rows[begun], scores[begun], view[begun], now)
     if len(backlog):
@@ -62,7 +64,7 @@ def submit(engine: Engine, names: Sequence[Name], scores: Doubles, trace: bool, 
 
 
 def _begin(engine: Engine, rows: Rows, scores: Doubles, view: NDArray[Any], now: float) -> None:
-    """Own views are there: from the first round on, whatever round a neighbour spoke of."""
+    """Own views are there: from the first round on, whatever round a neighbour's message was of."""
     engine.table.first[rows] = engine.table.round[rows] = 1
     engine.table.done[rows] = 0
     engine.progress.begin(rows, scores, view, now)
@@ -93,13 +95,18 @@ def admit(engine: Engine, now: float) -> bool:
 def begin_waiting(engine: Engine, ids: U64, rows: Rows, now: float) -> None:
     """Begin items that waited, in these rows."""
     scores, places = engine.backlog.take(ids.tolist())
+    of_ticket: dict[Ticket, tuple[list[int], list[int]]] = {}
     for row, waiting in zip(rows.tolist(), places, strict=True):
-        for place in waiting:
-            engine.waiters.add(row, place)
+        for ticket, place in waiting:
+            some, at = of_ticket.setdefault(ticket, ([], []))
+            some.append(row)
+            at.append(place)
+    for ticket, (some, at) in of_ticket.items():
+        engine.waiters.add(np.array(some), ticket, np.array(at))
     engine.progress.begin(rows, np.array(scores).reshape(len(rows), engine.d), GIVEN, now)
 
 
-def _checked(engine: Engine, names: Sequence[Name], scores: Doubles) -> Doubles:
+def checked(engine: Engine, names: Sequence[Name], scores: Doubles) -> Doubles:
     n, d, most = len(names), engine.d, engine.bound
     scores = np.ascontiguousarray(scores, np.float64)
     if scores.shape != ((n,) if d == 1 else (n, d)):
@@ -119,7 +126,7 @@ def _checked(engine: Engine, names: Sequence[Name], scores: Doubles) -> Doubles:
     return scores
 
 
-def _check_conflicts(engine: Engine, names: Sequence[Name], ids: U64, rows: Rows, scores: Doubles) -> None:
+def check_conflicts(engine: Engine, names: Sequence[Name], ids: U64, rows: Rows, scores: Doubles) -> None:
     table, backlog = engine.table, engine.backlog
     given = (rows >= 0) & (table.view[rows] != NO_VIEW)
     clash = given & (table.score[rows] != scores).any(axis=1)

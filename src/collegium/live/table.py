@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ Rows = NDArray[np.intp]
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Rounds = NDArray[np.int32]
+Some = Rows | slice
+"""Rows: a slice of those that follow each other, which costs a tenth of what an array of them does."""
 _PAST = 1 << 17  # forgotten items whose identities are still known
 _RERUN = np.uint64(0x5C011E61_0A6A1DED)
 
@@ -66,15 +68,40 @@ def rerun(ids: U64) -> U64:
     return ids ^ _RERUN
 
 
+def span(rows: Rows) -> Some:
+    """The same rows, as a slice where they follow each other."""
+    row, n = rows.item(0), len(rows)
+    if rows.item(-1) - row == n - 1 and (n < 3 or (rows[1:] - rows[:-1] == 1).all()):
+        return slice(row, row + n)
+    return rows
+
+
+def together(rows: Rows, t: Rounds) -> tuple[Some, int | Rounds]:
+    """Rows and their rounds, to index with: one number for all rounds where they are the same, and then a slice."""
+    first = t.item(0)
+    return (rows, t) if len(t) > 1 and (t != first).any() else (span(rows), first)
+
+
+def in_round(array: NDArray[Any], t: int | Rounds, rows: Some) -> NDArray[Any]:
+    """What there is of all senders in the rounds of these rows: from (T, m, N, …) to a copy of shape (m, n, …)."""
+    if isinstance(t, int):
+        return np.array(array[t - 1][:, rows])
+    return array[t - 1, :, rows].swapaxes(0, 1)
+
+
 class Table:
-    """Rows for `capacity` items of T rounds, heard from m senders (the agent itself among them) in messages of w
-    numbers, whose statistics have d."""
+    """Rows for N = `capacity` items of T rounds, heard from m senders (the agent itself among them) in messages of w
+    numbers, whose statistics have d. Rows are the axis after rounds and senders: a frame fills a stretch of memory.
+
+    waits: which senders' messages a round waits for, shape (T, m); all, if None.
+    """
 
     def __init__(
-        self, rounds: int, senders: int, capacity: int, width: int = 1, d: int = 1, own: int | None = None
+        self, rounds: int, senders: int, capacity: int, width: int = 1, d: int = 1, waits: NDArray[Any] | None = None
     ) -> None:
         T, m, N = rounds, senders, capacity
-        self.capacity, self.rounds, self._own = capacity, rounds, own
+        self.capacity, self.rounds = capacity, rounds
+        self._new = np.where(np.ones((T, m), np.bool_) if waits is None else waits, PENDING, RECEIVED)[:, :, None]
         self.id = np.zeros(N, np.uint64)
         self.state = np.zeros(N, np.uint8)
         self.view = np.zeros(N, np.uint8)
@@ -89,28 +116,30 @@ class Table:
         """When the agent sent its own message of this round."""
         self.ended = np.zeros(N)
         self.score = np.zeros((N, d))
-        self.trace = np.zeros((N, T + 1, d))
-        self.sent = np.zeros((N, T, width))
+        self.trace = np.zeros((T + 1, N, d))
+        self.sent = np.zeros((T, N, width))
         """The codes of this agent's messages."""
-        self.spoke = np.zeros((N, T), np.bool_)
-        self.sent_set = np.zeros((N, T), np.uint16)
+        self.spoke = np.zeros((T, N), np.bool_)
+        self.sent_set = np.zeros((T, N), np.uint16)
         """Whose views are in this agent's messages, as an index of `Sets`."""
         self.own_set = np.zeros(N, np.uint16)
         """Whose views are in the last message it sent."""
-        self.inbox = np.zeros((N, T, m, width))
-        """Messages of the senders in the order of the rule, a place for this agent's own among them."""
-        self.message = np.zeros((N, T, m), np.uint8)
-        self.inbox_set = np.zeros((N, T, m), np.uint16)
+        self.inbox = np.zeros((T, m, N, width))
+        """Messages of the senders in the order of the rule; in this agent's own place, what it sent last."""
+        self.message = np.zeros((T, m, N), np.uint8)
+        self.inbox_set = np.zeros((T, m, N), np.uint16)
         self.evidence = np.zeros(N, np.uint16)
         """Whose views are in the statistic."""
-        self.gave_up = np.zeros((N, m), np.bool_)
+        self.others = np.zeros(N, np.uint16)
+        """Whose views came in messages."""
+        self.gave_up = np.zeros((m, N), np.bool_)
         """Senders no longer waited for in this item."""
-        self.missed = np.zeros((N, m), np.bool_)
-        self.asked = np.zeros((N, m))
-        self.asks = np.zeros((N, m), np.uint8)
+        self.missed = np.zeros((m, N), np.bool_)
+        self.asked = np.zeros((m, N))
+        self.asks = np.zeros((m, N), np.uint8)
         self.agreed = np.zeros(N, np.bool_)
         self.announced = np.zeros(N, np.bool_)
-        """Whether neighbours were told of an item whose view is waited for."""
+        """Whether an item whose view is waited for was announced to neighbours."""
         self.only_with_view = np.zeros(N, np.bool_)
         """Whether the agent takes part only if it gets a view: in what ran before."""
         self.origin = np.full(N, -1, np.int32)
@@ -120,7 +149,7 @@ class Table:
         """Whether receivers know the handle."""
         self.active = 0
         """Items announced or running."""
-        self._free = deque(range(N))
+        self._free, self._head = np.arange(N), 0  # a ring: `room()` rows from the head on
         self._rows: dict[int, int] = {}
         self._past = np.zeros(min(_PAST, 1 << (8 * N).bit_length()), np.uint64)
 
@@ -146,31 +175,37 @@ class Table:
 
     def room(self) -> int:
         """How many more items can be taken in hand."""
-        return len(self._free)
+        return self.capacity - self.active
+
+    def free(self, count: int) -> Rows:
+        """The rows that will be used next."""
+        return self._free.take(np.arange(self._head, self._head + count), mode="wrap")
 
     # ── transitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def announce(self, ids: U64, now: float, round: int | NDArray[np.int32], origin: int) -> Rows:
         """Rows for new items, FREE or DECIDED before; there must be room."""
-        rows = np.array([self._free.popleft() for _ in range(len(ids))], np.intp)
+        rows = self.free(len(ids))
+        if not len(rows):
+            return rows
         self._check(rows, (FREE, DECIDED), "announce")
+        self._head += len(ids)
         forgotten = self.id[rows[self.state[rows] == DECIDED]]
         self._past[forgotten & np.uint64(len(self._past) - 1)] = forgotten
         for item in forgotten.tolist():
             del self._rows[item]
         self._rows.update(zip(ids.tolist(), rows.tolist(), strict=True))
-        self.id[rows], self.state[rows], self.view[rows] = ids, ANNOUNCED, NO_VIEW
-        self.round[rows] = self.first[rows] = round
-        self.done[rows] = self.first[rows] - 1
-        self.born[rows] = self.since[rows] = now
-        self.score[rows], self.trace[rows], self.spoke[rows] = 0.0, np.nan, False
-        self.message[rows], self.inbox_set[rows] = PENDING, 0
-        if self._own is not None:
-            self.message[rows, :, self._own] = RECEIVED
-        self.evidence[rows], self.own_set[rows] = 0, 0
-        self.gave_up[rows] = self.missed[rows] = False
-        self.agreed[rows] = self.announced[rows] = self.named[rows] = self.only_with_view[rows] = False
-        self.asked[rows], self.asks[rows], self.origin[rows] = 0.0, 0, origin
+        at = span(rows)
+        self.id[at], self.state[at], self.view[at] = ids, ANNOUNCED, NO_VIEW
+        self.round[at] = self.first[at] = round
+        self.done[at] = self.first[at] - 1
+        self.born[at] = self.since[at] = now
+        self.score[at], self.trace[:, at], self.spoke[:, at] = 0.0, np.nan, False
+        self.message[:, :, at], self.inbox_set[:, :, at] = self._new, 0
+        self.evidence[at], self.own_set[at], self.others[at] = 0, 0, 0
+        self.gave_up[:, at] = self.missed[:, at] = False
+        self.agreed[at] = self.announced[at] = self.named[at] = self.only_with_view[at] = False
+        self.asked[:, at], self.asks[:, at], self.origin[at] = 0.0, 0, origin
         self.active += len(rows)
         return rows
 
@@ -183,8 +218,9 @@ class Table:
         """These items are decided; they are remembered until their rows are needed."""
         self._check(rows, (RUNNING,), "decide")
         self.state[rows], self.ended[rows] = DECIDED, now
+        end = self._head + self.room()
+        self._free.put(np.arange(end, end + len(rows)), rows, mode="wrap")
         self.active -= len(rows)
-        self._free.extend(rows.tolist())
 
     def drop(self, rows: Rows) -> None:
         """Items in which this agent takes no part, or no longer: then they are past, and not begun again from zero."""
@@ -195,7 +231,8 @@ class Table:
             del self._rows[item]
         self.state[rows] = FREE
         self.active -= len(rows)
-        self._free.extendleft(rows.tolist()[::-1])
+        self._head -= len(rows)
+        self._free.put(np.arange(self._head, self._head + len(rows)), rows, mode="wrap")
 
     def _check(self, rows: Rows, before: tuple[int, ...], transition: str) -> None:
         states = self.state[rows]
@@ -206,9 +243,10 @@ class Table:
             wrong = ItemState(int(states[~allowed][0]))
             raise TransitionError(f"an item that is {wrong.name} cannot {transition}")
 
-    def last_received(self, rows: Rows, t: NDArray[np.int32], place: int) -> tuple[Doubles, NDArray[np.uint16], Bools]:
+    def last_received(self, rows: Some, t: int | Rounds, place: int) -> tuple[Doubles, NDArray[np.uint16], Bools]:
         """A sender's latest message up to round t of each item: the message (n, w), its set, whether there is any."""
-        rounds = np.arange(self.rounds)
-        said = (self.message[rows, :, place] == RECEIVED) & (rounds < t[:, None])
-        latest = self.rounds - 1 - np.argmax(said[:, ::-1], axis=1)
-        return self.inbox[rows, latest, place], self.inbox_set[rows, latest, place], np.asarray(said.any(axis=1))
+        received = (self.message[:, place, rows] == RECEIVED) & (np.arange(self.rounds)[:, None] < t)
+        received &= self._new[:, place] == PENDING  # in other rounds it is no sender of this agent
+        latest = self.rounds - 1 - np.argmax(received[::-1], axis=0)
+        each = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return self.inbox[latest, place, each], self.inbox_set[latest, place, each], np.asarray(received.any(axis=0))

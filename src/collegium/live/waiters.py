@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,37 +32,53 @@ Place = tuple[Ticket, int]
 """A request and an item's place in it."""
 
 
-class Waiters:
-    """Requests by the rows of their items."""
+Answers = Callable[[Sequence[Name], Rows, bool], list[ItemResult]]
 
-    def __init__(self) -> None:
-        self._by_row: dict[int, list[Place]] = {}
+
+class Waiters:
+    """Requests by the rows of their items: the first of each row in arrays, further ones beside them."""
+
+    def __init__(self, capacity: int) -> None:
+        self._ticket = np.full(capacity, None, object)
+        self._place = np.zeros(capacity, np.intp)
+        self._more: dict[int, list[Place]] = {}
         self.completed: list[Ticket] = []
 
-    def add(self, row: int, place: Place) -> None:
-        """A request waits for the item of a row."""
-        self._by_row.setdefault(row, []).append(place)
+    def add(self, rows: Rows, ticket: Ticket, places: Rows) -> None:
+        """A request waits for the items of rows, which have these places in it."""
+        taken = self._ticket[rows] != None  # noqa: E711 - an array of objects
+        if taken.any():
+            for row, place in zip(rows[taken].tolist(), places[taken].tolist(), strict=True):
+                self._more.setdefault(row, []).append((ticket, place))
+            rows, places = rows[~taken], places[~taken]
+        self._ticket[rows], self._place[rows] = ticket, places
 
-    def decided(self, rows: Rows, results: Callable[[list[Name], Rows, bool], list[ItemResult]]) -> None:
+    def rows(self) -> Rows:
+        """The rows that are waited for."""
+        return np.flatnonzero(self._ticket != None)  # noqa: E711
+
+    def _pop(self, rows: Rows) -> Iterator[tuple[Ticket, list[int], Rows]]:
+        """Who waits for these items: requests, the places of the items in them, and their rows."""
+        tickets, self._ticket[rows] = self._ticket[rows].tolist(), None
+        if tickets.count(tickets[0]) == len(tickets):
+            groups: Any = {tickets[0]: slice(None)}
+        else:
+            groups = {}
+            for i, ticket in enumerate(tickets):
+                groups.setdefault(ticket, []).append(i)
+        for ticket, some in groups.items():
+            if ticket is not None:
+                yield ticket, self._place[rows[some]].tolist(), rows[some]
+        for row in rows.tolist() if self._more else ():
+            for ticket, place in self._more.pop(row, ()):
+                yield ticket, [place], np.array([row])
+
+    def decided(self, rows: Rows, results: Answers) -> None:
         """Items are decided: hand their results to those who wait."""
-        if not self._by_row:
-            return
-        news: dict[Ticket, tuple[list[int], list[int]]] = {}
-        for row in rows.tolist():
-            for ticket, place in self._by_row.pop(row, ()):
-                places, decided = news.setdefault(ticket, ([], []))
-                places.append(place)
-                decided.append(row)
-        for ticket, (places, decided) in news.items():
-            self.tell(ticket, places, np.array(decided), results)
+        for ticket, places, some in self._pop(rows):
+            self.tell(ticket, places, some, results)
 
-    def tell(
-        self,
-        ticket: Ticket,
-        places: list[int],
-        rows: Rows,
-        results: Callable[[list[Name], Rows, bool], list[ItemResult]],
-    ) -> None:
+    def tell(self, ticket: Ticket, places: list[int], rows: Rows, results: Answers) -> None:
         """Results for a request, while the rows are still theirs."""
         for place, result in zip(
             places, results([ticket.names[place] for place in places], rows, ticket.trace), strict=True
@@ -72,17 +89,15 @@ class Waiters:
             self.completed.append(ticket)
 
     def fail(self, rows: Rows, reason: str) -> None:
-        """Items are given up: those who wait for them are told, once."""
-        for row in rows.tolist():
-            for ticket, _ in self._by_row.pop(row, ()):
-                if not ticket.error:
-                    ticket.error = reason
-                    self.completed.append(ticket)
+        """Items are given up: requests that wait for them fail, once."""
+        for ticket, _, _ in self._pop(rows):
+            if not ticket.error:
+                ticket.error = reason
+                self.completed.append(ticket)
 
     def drain(self) -> list[Ticket]:
         """Every request that waits; it is told by the caller."""
-        by_row, self._by_row = self._by_row, {}
-        return [ticket for places in by_row.values() for ticket, _ in places]
+        return [ticket for ticket, _, _ in self._pop(self.rows())] if len(self.rows()) else []
 
 
 class Backlog:
@@ -97,6 +112,12 @@ class Backlog:
 
     def __contains__(self, item: int) -> bool:
         return item in self._items
+
+    def has(self, ids: U64) -> NDArray[np.bool_]:
+        """Which items wait."""
+        if not self._items:
+            return np.zeros(len(ids), np.bool_)
+        return np.array([item in self._items for item in ids.tolist()], np.bool_)
 
     def score(self, item: int) -> Doubles:
         """The score an item was submitted with."""

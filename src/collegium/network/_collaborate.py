@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,15 +17,17 @@ from collegium.kernels.job import Floats, Job, Recorded
 from collegium.links import Links, Perfect
 from collegium.network._loop import reference_run
 from collegium.network._run import Items, Run
+from collegium.policy import Policy
 from collegium.protocol import DeGroot, HoldLast, Mailbox, Rule
 from collegium.schedule._validation import validate as validate_schedule
-from collegium.schedule.base import Schedule
+from collegium.schedule.base import Schedule, own_rounds
+from collegium.trust.liars import Liars
 
 
 def collaborate(
     scores: ArrayLike,
     schedule: Schedule,
-    rounds: int = 20,
+    rounds: int | None = None,
     rule: Rule | None = None,
     rng: Seed = 0,
     *,
@@ -33,18 +35,22 @@ def collaborate(
     mailbox: Mailbox = HoldLast(),
     record: Literal["all", "final"] = "all",
     items: Items | None = None,
+    liars: Liars | None = None,
 ) -> Run:
     """Let the agents of a network exchange messages about n items for some rounds.
 
     scores: shape (n, K), agent k's local statistic for each item, positive where it favours class +1; of d > 2
         classes, shape (n, K, d), log-probabilities less their mean over the classes.
     schedule: who hears whom in each round and how much it counts; a `Policy` is the same in all.
+    rounds: those of the schedule if it has its own, as `schedule.exact` has, or 20.
     rule: what agents send and what they make of it, see `collegium.protocol`; that of the schedule, or DeGroot.
     rng: a seed or generator for rules that draw; the same seed gives the same numbers everywhere.
     links: what gets through, see `collegium.links`.
     mailbox: what a message that did not come stands for.
     record: "all" keeps the statistics of every round and who spoke, "final" only the last, for large networks.
     items: names of the items (whole numbers or strings), so that draws follow an item whatever the batch.
+
+    liars: who lies in the run, and how, see `collegium.trust`; `run.honest` says whose decisions count.
 
     >>> from collegium import policy, topology
     >>> run = collaborate([[2.0, -1.0, -0.5], [1.0, 1.0, -0.5]], policy.uniform(topology.ring(3)), rounds=1)
@@ -56,8 +62,15 @@ def collaborate(
     """
     items = None if items is None else item_names(items)
     if rule is None:
-        rule = getattr(schedule, "rule", None) or DeGroot()
+        rule = getattr(schedule, "rule", None) or DeGroot()  # it may be no schedule at all
+    rounds = own_rounds(schedule) if rounds is None else rounds
     job = validated(scores, schedule, rounds, [rule], rng, links=links, mailbox=mailbox, record=record, items=items)
+    if liars is not None:
+        if not isinstance(liars, Liars):
+            raise RuleError(f"liars must be collegium.trust.Liars(agents, attack), got {liars!r:.60}")
+        liars.validate(*job.scores.shape)
+        job = job._replace(liars=liars)
+    rule = rule.prepared(schedule, job.rounds)
     recorded = run_job(job, rule)
     statistics = recorded.statistics
     if statistics.shape[3] == 1:
@@ -72,6 +85,7 @@ def collaborate(
         links=links,
         mailbox=mailbox,
         silences=recorded.spoke,
+        liars=liars,
     )
 
 
@@ -107,16 +121,27 @@ def validated(
         raise RuleError(f"links must be Links such as links.Lossy(0.1), got {links!r}")
     values = check_scores_of_classes(scores, schedule.size)
     for rule in rules:
-        _check_range(values, rule, rounds)
+        _check_range(values, rule.prepared(schedule, rounds), rounds)
+        if rounds and type(rule).check_seats is not Rule.check_seats:
+            _check_seats(schedule, rounds, rule)
     ids = item_ids(items, len(values))
     ids.flags.writeable = False
     links.validate(schedule.size)
     return Job(values, schedule, rounds, seed64(rng), ids, links, mailbox, record == "final")
 
 
+def _check_seats(schedule: Schedule, rounds: int, rule: Rule) -> None:
+    known: list[Any] = []
+    for t in range(1, 2 if type(schedule) is Policy else rounds + 1):
+        seats = schedule.at(t)
+        if not any(seats is one for one in known):  # the same object again needs no second look
+            known = [*known[-64:], seats]
+            rule.check_seats(seats)
+
+
 def _check_range(scores: Floats, rule: Rule, rounds: int) -> None:
     most = rule.max_score(rounds)
-    if not scores.size or np.abs(scores).max() <= most:
+    if not scores.size or max(scores.max(), -scores.min()) <= most:
         return
     i, k, j = np.unravel_index(int(np.abs(scores).argmax()), scores.shape)
     count = int(np.count_nonzero(np.abs(scores) > most))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,23 @@ from numpy.typing import NDArray
 
 from collegium._util.seat import Seat
 from collegium.kernels.job import Floats, Job
+from collegium.policy import Policy
 from collegium.protocol.base import LOST, OWN, RECEIVED, SILENT, Inbox, Mask
 from collegium.protocol.mailbox import HoldLast
 from collegium.protocol.sending import Sent
 
 
 class Direct:
-    """Over perfect links: what an agent sent last is what everybody who hears it has."""
+    """Over perfect links: what an agent sent last is what everybody who hears it has.
+
+    Where others hear it than before, that ends when it is silent: then go on with `by_link()`.
+    """
 
     def __init__(self, job: Job, width: int) -> None:
+        self._job, self._width = job, width
         n, K = job.scores.shape[:2]
+        self._sent: dict[tuple[int, int], Floats] | None = None if type(job.schedule) is Policy else {}
+        """Of a network that changes, what was sent last over each link."""
         self._mailbox, self._known = job.mailbox, np.True_
         self._always_read = type(job.mailbox) is not HoldLast
         self._last = np.zeros((K, n, width))
@@ -31,6 +38,10 @@ class Direct:
     def post(self, t: int, seats: Sequence[Seat], sent: Sequence[Sent]) -> None:
         """All messages of a round."""
         self._silence = any(message.spoke is not None for message in sent)
+        if self._sent is not None:
+            self._last = np.empty_like(self._last)
+            for seat, values in zip(seats, self._last, strict=True):
+                self._sent.update({(seat.agent, k): values for k in seat.receivers.tolist()})
         for k, message in enumerate(sent):
             if message.spoke is None:
                 self._last[k] = message.values
@@ -38,6 +49,12 @@ class Direct:
             else:
                 self._last[k][message.spoke] = message.values
                 self._spoke[k] = message.spoke
+
+    def by_link(self) -> ThroughLinks:
+        """The same so far, every link with a memory of its own."""
+        found = ThroughLinks(self._job, self._width)
+        found.remember(self._last, self._sent or {})
+        return found
 
     def inbox(self, t: int, seat: Seat) -> Inbox:
         """What an agent has in this round."""
@@ -128,6 +145,13 @@ class ThroughLinks:
         n, K = job.scores.shape[:2]
         self._own = np.zeros((K, n, width))
         self._links: dict[tuple[int, int], _Link] = {}
+
+    def remember(self, own: Floats, sent: Mapping[tuple[int, int], Floats]) -> None:
+        """What each agent (K, n, w) and each link (n, w) had last, of every item."""
+        self._own = own.copy()
+        for ends, values in sent.items():
+            link = self._links[ends] = _Link(len(self._job.ids), self._width)
+            link.last, link.known = values.copy(), np.ones(len(values), np.bool_)
 
     def post(self, t: int, seats: Sequence[Seat], sent: Sequence[Sent]) -> None:
         """All messages of a round."""

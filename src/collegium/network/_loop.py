@@ -12,6 +12,7 @@ from collegium.errors import CollegiumError, RuleError
 from collegium.kernels.job import Job, Recorded
 from collegium.links import Perfect
 from collegium.network._delivery import Direct, ThroughLinks
+from collegium.policy import Policy
 from collegium.protocol.base import Floats, Rule
 from collegium.protocol.sending import encoded
 
@@ -19,6 +20,7 @@ from collegium.protocol.sending import encoded
 def reference_run(job: Job, rule: Rule) -> Recorded:
     """Run a rule by the rule itself: what every fast path must equal number for number."""
     doing: list[Any] = ["init", 0, 0]
+    rule = rule.prepared(job.schedule, job.rounds)
     try:
         return _run(job, rule, doing)
     except (AttributeError, IndexError, TypeError, ValueError) as problem:
@@ -39,17 +41,23 @@ def _run(job: Job, rule: Rule, doing: list[Any]) -> Recorded:
     costs = np.zeros((job.rounds, n), np.int64)
     spoke = None
     seats = job.schedule.at(1)
-    states = [rule.init(seat, job.scores[:, seat.agent].copy()) for seat in seats]
+    scores = job.scores if job.liars is None else job.liars.start(job.scores, job.seed)
+    states = [rule.init(seat, scores[:, seat.agent].copy()) for seat in seats]
     _note(statistics[0], rule, states, doing)
     for t in range(1, job.rounds + 1):
         if t > 1:
             seats = job.schedule.at(t)
-        sent = []
+        sent, outboxes = [], []
+        draws = [Draws.of_keys(keys, k, t) for k in range(K)]
         for k, seat in enumerate(seats):
-            draws = Draws.of_keys(keys, k, t)
             doing[:] = "emit", k, t
-            outbox, states[k] = rule.emit(seat, states[k], draws)
-            message = encoded(rule, seat, outbox, draws, width)
+            outbox, states[k] = rule.emit(seat, states[k], draws[k])
+            outboxes.append(outbox)
+        if job.liars is not None:
+            outboxes = job.liars.lies(seats, outboxes, job.scores, rule, draws)
+        for k, seat in enumerate(seats):
+            doing[:] = "emit", k, t
+            message = encoded(rule, seat, outboxes[k], draws[k], width)
             sent.append(message)
             if message.spoke is None:
                 costs[t - 1] += len(seat.receivers)
@@ -58,10 +66,12 @@ def _run(job: Job, rule: Rule, doing: list[Any]) -> Recorded:
                 if not job.final:
                     spoke = np.ones((job.rounds, n, K), np.bool_) if spoke is None else spoke
                     spoke[t - 1, :, k] = message.spoke
-        if isinstance(delivery, Direct) and any(message.values.ndim == 3 for message in sent):
-            if t > 1:
+        if isinstance(delivery, Direct):
+            differs = any(message.values.ndim == 3 for message in sent)
+            if differs and t > 1:
                 raise RuleError(f"{rule} sends one message per receiver in round {t}, but did not in round 1")
-            delivery = ThroughLinks(job, width)
+            if differs or (type(job.schedule) is not Policy and any(message.spoke is not None for message in sent)):
+                delivery = delivery.by_link()
         delivery.post(t, seats, sent)
         for k, seat in enumerate(seats):
             inbox = delivery.inbox(t, seat)

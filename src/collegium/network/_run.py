@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from collegium._util.arguments import real_number
 from collegium._util.labels import to_places, to_signs
 from collegium._util.measures import leads
-from collegium.errors import BackendError, RuleError
+from collegium.errors import BackendError, LabelError, RuleError
 from collegium.links import Links, Perfect
 from collegium.policy import Policy
 from collegium.protocol.averaging import is_degroot
 from collegium.protocol.base import Rule
 from collegium.protocol.mailbox import HoldLast, Mailbox, Renormalise
 from collegium.schedule.base import Schedule
+from collegium.trust.liars import Liars
 
 if TYPE_CHECKING:
     import pandas
@@ -52,6 +53,18 @@ class Run:
     mailbox: Mailbox = HoldLast()
     silences: NDArray[np.bool_] | None = field(repr=False, default=None)
     """Who spoke, as `spoke`; None where everybody did, or where it was not kept."""
+    agents: tuple[str, ...] | None = field(repr=False, default=None)
+    """What the agents are called, if they were given names."""
+    classes: tuple[Any, ...] | None = field(repr=False, default=None)
+    """What the classes are called, if it is known: of two those of -1 and +1, else in the order of the entries."""
+    liars: Liars | None = field(repr=False, default=None)
+    """Who lied, and how."""
+
+    @property
+    def honest(self) -> NDArray[np.bool_]:
+        """Which agents did not lie, shape (K,): `run.errors(y)[:, run.honest]`."""
+        liars: Any = () if self.liars is None else self.liars.agents
+        return ~np.isin(np.arange(self.schedule.size), liars)
 
     @property
     def rounds(self) -> int:
@@ -91,7 +104,7 @@ class Run:
         if self.silences is not None:
             return self.silences
         if len(self.statistics) <= self.rounds:
-            raise RuleError('who spoke is not kept with record="final": run with record="all"')
+            raise RuleError('who sent is not kept with record="final": run with record="all"')
         return np.broadcast_to(np.True_, (self.rounds, *self.statistics.shape[1:3]))
 
     def decisions(self, round: int = -1) -> NDArray[Any]:
@@ -103,19 +116,41 @@ class Run:
         page = self.statistics[self._recorded(round)]
         return np.where(page < 0, np.int8(-1), np.int8(1)) if page.ndim == 2 else page.argmax(axis=2)
 
-    def errors(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> Doubles:
-        """Every agent's error rate after every recorded round, shape (T+1, K); a tie is always wrong.
+    def labels(self, round: int = -1) -> NDArray[Any]:
+        """Every agent's decision by the name of its class, shape (n, K); as `decisions` where the classes have none."""
+        decided = self.decisions(round)
+        if self.classes is None:
+            return decided
+        return np.asarray(np.asarray(self.classes)[decided if self.numbers > 1 else (decided > 0).astype(int)])
 
-        y: +1 and -1 or any two labels; of several classes, their places 0 … d-1, or labels listed in `classes`.
+    def wrong(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> NDArray[np.bool_]:
+        """Whether every agent is wrong about every item after every recorded round, shape (T+1, n, K); a tie is.
+
+        y: labels among `self.classes` where the run knows them, as that of a `Team` does: then no order of `classes`
+        matters. Else +1 and -1 or any two labels, the first of `classes` being +1, or without it the larger; of several
+        classes, their places 0 … d-1, or labels listed in `classes`.
         """
         n = self.statistics.shape[1]
+        classes = self._known_classes(classes)
         if self.numbers > 1:
-            wrong = ~leads(self.statistics, to_places(y, n, self.numbers, classes))
-        else:
-            wrong = ~(self.statistics * to_signs(y, n, classes)[None, :, None] > 0)
-        if n == 0:
+            return np.asarray(~leads(self.statistics, to_places(y, n, self.numbers, classes)))
+        return np.asarray(~(self.statistics * to_signs(y, n, classes)[None, :, None] > 0))
+
+    def errors(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> Doubles:
+        """Every agent's error rate after every recorded round, shape (T+1, K); see `wrong` for the labels."""
+        wrong = self.wrong(y, classes)
+        if wrong.shape[1] == 0:
             return np.full((len(self.statistics), self.schedule.size), np.nan)
         return np.asarray(wrong.mean(axis=1), np.float64)
+
+    def _known_classes(self, given: Sequence[Any] | None) -> Sequence[Any] | None:
+        """The classes in the order in which labels are read: of two, that of +1 first."""
+        if self.classes is None:
+            return given
+        own = list(self.classes)
+        if given is not None and (len(given) != len(own) or any(one not in own for one in given)):
+            raise LabelError(f"classes are {', '.join(map(repr, own))} in this run; got {', '.join(map(repr, given))}")
+        return own[::-1] if self.numbers == 1 else own
 
     def limit(self) -> Doubles:
         """Where every agent's statistic tends to, shape (n,) or (n, d): the Perron-weighted mean of the local ones."""
@@ -162,6 +197,8 @@ class Run:
     def _need_degroot(self, what: str) -> None:
         if not is_degroot(self.rule):
             raise RuleError(f"{what} is known for DeGroot at full precision, not for {self.rule}")
+        if self.liars is not None:
+            raise RuleError(f"{what} is known where nobody lies")
         if type(self.links) is not Perfect:
             raise RuleError(f"{what} is known where every message gets through, not for {self.links}")
         if type(self.policy) is not Policy or type(self.mailbox) not in (HoldLast, Renormalise):
@@ -179,7 +216,8 @@ class Run:
     def to_frame(self) -> pandas.DataFrame:
         """A tidy pandas table: round, item, agent, statistic, decision; a row for every class where there are several.
 
-        Of several classes, `class` and `decision` are places 0 … d-1.
+        Agents and classes go by their names where the run knows them; else `agent`, `class` and the decision of several
+        classes are places.
         """
         try:
             import pandas
@@ -188,12 +226,14 @@ class Run:
         pages, n, K = self.statistics.shape[:3]
         d, first = self.numbers, self.rounds + 1 - pages
         names = np.arange(n) if self.items is None else np.asarray(self.items)
-        decisions = np.concatenate([self.decisions(page).ravel() for page in range(pages)])
+        decisions = np.concatenate([self.labels(page).ravel() for page in range(pages)])
+        agents = np.arange(K) if self.agents is None else np.asarray(self.agents)
+        classes = np.arange(d) if self.classes is None or d == 1 else np.asarray(self.classes)
         columns = {
             "round": np.repeat(np.arange(first, self.rounds + 1), n * K * d),
             "item": np.tile(np.repeat(names, K * d), pages),
-            "agent": np.tile(np.repeat(np.arange(K), d), pages * n),
-            "class": np.tile(np.arange(d), pages * n * K),
+            "agent": np.tile(np.repeat(agents, d), pages * n),
+            "class": np.tile(classes, pages * n * K),
             "statistic": self.statistics.ravel(),
             "decision": np.repeat(decisions, d),
         }
@@ -204,13 +244,18 @@ class Run:
     def __repr__(self) -> str:
         n, K = self.statistics.shape[1:3]
         sent = (
-            f"{self.transmissions.mean():.4g} transmissions, {self.bits.mean():.4g} bits per item"
+            f"{_number(self.transmissions.mean())} transmissions, {_number(self.bits.mean())} bits per item"
             if n
             else "nothing sent"
         )
         size = f"{_count(n, 'item')} × {_count(K, 'agent')}"
         gaps = "" if self.missing is None else f", {int(self.missing.sum())} views missing"
         return f"Run({self.rule}, {_count(self.rounds, 'round')}, {size}, {sent}{gaps})"
+
+
+def _number(mean: float) -> str:
+    """Four digits, or all before the point: 12800, not 1.28e+04."""
+    return f"{mean:.4g}" if abs(mean) < 1000 else f"{mean:.0f}"
 
 
 def _count(n: int, what: str) -> str:

@@ -16,6 +16,7 @@ from collegium._util.measures import leads
 from collegium._util.randomness import Seed, child
 from collegium.errors import RuleError, ScoreError
 from collegium.kernels.job import Job
+from collegium.links import Links, Perfect
 from collegium.network._collaborate import run_job, validated
 from collegium.network._run import Items
 from collegium.protocol import HoldLast, Mailbox, Rule
@@ -61,6 +62,7 @@ def sweep(
     *,
     realisations: int = 1,
     items: Items | None = None,
+    links: Links = Perfect(),
     mailbox: Mailbox = HoldLast(),
     classes: Sequence[Any] | None = None,
 ) -> Sweep:
@@ -68,7 +70,7 @@ def sweep(
 
     For a grid of thresholds, a grid of (patience, confidence), or many realisations of a quantiser: nothing but
     the averages is kept. Realisation m equals `collaborate` with `rng=collegium.randomness.child(seed, m)`. Scores and
-    labels are as for `collaborate` and `Run.errors`, of two classes or several.
+    labels are as for `collaborate` and `Run.errors`, of two classes or several; so are `links`, which slow it down.
 
     >>> from collegium import policy, protocol, topology
     >>> rules = [protocol.DeltaTrigger(e) for e in (0.1, 1.0)]
@@ -82,7 +84,7 @@ def sweep(
     if not rules:
         raise RuleError("sweep needs at least one rule")
     realisations = whole_number(realisations, "realisations", RuleError, at_least=1)
-    job = validated(scores, schedule, rounds, rules, rng, items=items, mailbox=mailbox)
+    job = validated(scores, schedule, rounds, rules, rng, links=links, items=items, mailbox=mailbox)
     n, _, d = job.scores.shape
     labels = (to_signs(y, n, classes) if d == 1 else to_places(y, n, d, classes)).astype(np.float64)
     if not n:

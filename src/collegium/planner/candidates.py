@@ -3,36 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from collegium import policy, topology
+from collegium import policy, schedule, topology
 from collegium.errors import CollegiumError
+from collegium.planner.reach import width
 from collegium.policy import Policy
-from collegium.protocol import DeGroot, DeltaTrigger, LabelStability, Quantised, Rule
+from collegium.protocol import (
+    Chebyshev,
+    DeGroot,
+    DeltaTrigger,
+    Flood,
+    LabelStability,
+    PushSum,
+    Quantised,
+    Rule,
+    RunningSums,
+)
+from collegium.schedule import Schedule
 from collegium.topology import Graph
 
 BITS = (2, 3, 4, 6, 8, 12)
 """Message sizes that are tried beside full precision."""
 DENSEST = 30
 """Links per agent above which a network is not tried."""
+MOST_WEIGHED = 400
+"""Undirected links above which the fastest weights are not tried: finding them would take longer than all else."""
 
 
 class Network(NamedTuple):
-    """A network as the command line writes it, and its policy."""
+    """A network as the command line writes it, and its policy or schedule."""
 
     topology: str
     weighing: str
-    policy: Policy
+    policy: Schedule
+
+
+def quick(tried: list[Network], rounds: int, bound: float) -> Iterator[tuple[Network, Rule, int]]:
+    """Ways to average in few rounds, or without weights by accident, with their rules and rounds.
+
+    Exact and one-peer exponential schedules, eigenvalue steps and Chebyshev where links go both ways, push-sum where
+    they do not, and flooding. Running sums are push-sum as long as nothing is lost.
+
+    tried: the networks. rounds: the most. bound: no score is larger; messages of few bits are those of exact schedules
+    alone, which never exceed it.
+    """
+    K = tried[0].policy.size
+    exact = schedule.exact(K)
+    if exact.rounds <= rounds:
+        for rule in (exact.rule, *(Quantised(exact.rule, bits, bound) for bits in BITS)):
+            yield Network(f"exact:{K}", "own weights", exact), rule, exact.rounds
+    yield Network(f"one-peer-exponential:{K}", "own weights", schedule.one_peer_exponential(K)), DeGroot(), rounds
+    for one in tried:
+        if not isinstance(one.policy, Policy):
+            continue
+        if one.weighing == "uniform" and K <= DENSEST:  # weights play no part
+            yield one, Flood(K), min(width(one.policy), rounds)
+        if not one.policy.graph.is_undirected:
+            if one.weighing == "uniform":
+                yield one, PushSum(), rounds
+            continue
+        with suppress(CollegiumError):  # where rounding would spoil it
+            steps = schedule.eigenvalue_steps(one.policy)
+            if 1 < steps.rounds <= rounds:
+                yield Network(f"eigenvalue-steps:{one.topology}", one.weighing, steps), steps.rule, steps.rounds
+        if one.policy.slem > 1e-6:  # else one round of DeGroot is exact
+            yield one, Chebyshev(), rounds
+
+
+def lossy(tried: list[Network], rounds: int) -> Iterator[tuple[Network, Rule, int]]:
+    """What is tried beside DeGroot where messages are lost: running sums, which make up for it, and flooding.
+
+    Flooding tells what it knows once, so a lost message can leave an agent without some scores; the mean of the others
+    is often near.
+    """
+    for one in tried:
+        if one.weighing == "uniform":  # weights play no part
+            yield one, RunningSums(), rounds
+            if one.policy.size <= DENSEST:
+                yield one, Flood(one.policy.size), rounds
 
 
 def networks(K: int) -> list[Network]:
-    """Every kind of network over K agents, with uniform, Metropolis and Laplacian weights; no policy twice."""
-    found: dict[Policy, Network] = {}
+    """Every kind of network over K agents, with uniform, Metropolis, Laplacian and fastest weights; no policy twice."""
+    found: dict[Schedule, Network] = {}
     for name, graph in _graphs(K):
-        for weighing in ("uniform", "metropolis", "laplacian"):
+        for weighing in ("uniform", "metropolis", "laplacian", "fastest"):
+            if weighing == "fastest" and graph.links > 2 * MOST_WEIGHED:
+                continue
             try:
                 weighed = getattr(policy, weighing)(graph)
-            except CollegiumError:  # Laplacian weights need links in both directions
+            except CollegiumError:  # Laplacian and fastest weights need links in both directions
                 continue
             found.setdefault(weighed, Network(name, weighing, weighed))
     return list(found.values())

@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
-
 from collegium._team_files.values import Malformed, decode, encode
 from collegium._util.arguments import whole_number
 from collegium._util.files import atomic_write
 from collegium.errors import CollegiumError, InputFileError
 from collegium.policy import Policy
-from collegium.protocol import Rule
+from collegium.protocol import Rule, registry
+from collegium.schedule import Schedule
 
 FORMAT = "collegium network 1"
 
@@ -22,7 +20,8 @@ FORMAT = "collegium network 1"
 class NetworkFile(NamedTuple):
     """What a network file holds."""
 
-    policy: Policy
+    policy: Schedule
+    """A `Policy`, or another schedule."""
     rule: Rule
     rounds: int
     about: str = ""
@@ -30,20 +29,19 @@ class NetworkFile(NamedTuple):
 
 
 def write_network(path: str | Path, network: NetworkFile) -> None:
-    """Write a network as JSON: `links` lists [from, to, weight], an agent's weight for itself among them."""
-    graph = network.policy.graph
-    links = [
-        [int(l), int(k), float(weight)]
-        for l, k, weight in zip(graph.indices, graph.hearers, network.policy.weights, strict=True)
-    ]
+    """Write a network as JSON: `links` lists [from, to, weight], an agent's weight for itself among them.
+
+    A schedule that is no policy is written as `schedule` instead.
+    """
+    policy = network.policy
+    told = policy.to_data() if isinstance(policy, Policy) else {"schedule": registry.to_data(policy)}
     content = {
         "format": FORMAT,
         "about": network.about,
-        "agents": network.policy.size,
+        "agents": policy.size,
         "rounds": network.rounds,
         "rule": encode(network.rule, "the rule"),
-        "links": links,
-    }
+    } | told
     text = json.dumps(content, indent=None, separators=(",", ": ")).replace(',"', ',\n"') + "\n"
     with atomic_write(path, parents=True) as file:
         file.write(text.encode())
@@ -62,9 +60,13 @@ def read_network(path: str | Path) -> NetworkFile:
         raise InputFileError(f"{path} is not a network file of the form {FORMAT!r}, as collegium plan --save writes")
     try:
         K = whole_number(content["agents"], "agents", InputFileError, at_least=1)
-        rows = np.array(content["links"], np.float64).reshape(-1, 3)
-        sender, hearer = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-        policy = Policy(sparse.csc_array((rows[:, 2], (sender, hearer)), shape=(K, K)))
+        policy: Schedule
+        if "schedule" in content:
+            policy = registry.from_data(content["schedule"], "schedule")
+        else:
+            policy = Policy.from_data(content)
+        if policy.size != K:
+            raise Malformed(f"it says {K} agents, but its schedule has {policy.size}")
         rule = decode(content["rule"])
         if not isinstance(rule, Rule):
             raise Malformed("its rule is none")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MANY = 400
 """Above this many agents a drawing of every link is a blot; their Perron weights are drawn instead."""
 
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"  # safe for colour-blind readers (Okabe and Ito)
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7F7F7F"  # safe for colour-blind readers (Okabe and Ito)
 CLASSES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31", "#6B4C9A", "#8A9A00")
 """One colour per class; more classes begin again with another line."""
 
@@ -46,9 +46,9 @@ def network_figure(policy: Policy, title: str) -> Any:
     for l, k in zip(graph.indices.tolist(), graph.hearers.tolist(), strict=True):
         if l == k or (both and l > k):
             continue
-        along = np.abs(places[k] - places[l])
-        passes_others = along.min() < 1e-9 and along.max() > 1.5 * spacing  # a straight line would run through agents
-        bend = 0.18 if passes_others else 0.0 if both else 0.08
+        detour = np.linalg.norm(places - places[l], axis=1) + np.linalg.norm(places - places[k], axis=1)
+        is_on_the_way = detour < np.linalg.norm(places[k] - places[l]) + 0.01 * spacing
+        bend = 0.18 if is_on_the_way.sum() > 2 else 0.0 if both else 0.08
         axes.add_patch(
             FancyArrowPatch(
                 tuple(places[l]),
@@ -114,16 +114,19 @@ def _perron_figure(policy: Policy, title: str) -> Any:
     return figure
 
 
-def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title: str) -> Any:
-    """Every agent's error against rounds, their mean, and horizontal lines for other methods; errors is (T+1, K)."""
+def error_figure(
+    errors: NDArray[np.float64], reference: dict[str, float], title: str, agents: Sequence[str] | None = None
+) -> Any:
+    """Every agent's error against rounds, their mean, and horizontal lines for other methods; errors is (T+1, K).
+
+    agents: their names; up to nine have a colour each.
+    """
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = _canvas((6.8, 4.4))
     rounds = np.arange(len(errors))
-    for k in range(errors.shape[1]):
-        axes.plot(
-            rounds, 100 * errors[:, k], color=GREY, linewidth=0.8, alpha=0.7, label="each agent" if k == 0 else None
-        )
+    for colour, label, k in _agent_lines(errors.shape[1], agents):
+        axes.plot(rounds, 100 * errors[:, k], color=colour, linewidth=0.9, alpha=0.8, label=label)
     axes.plot(
         rounds, 100 * errors.mean(axis=1), color=BLUE, linewidth=2.4, marker="o", markersize=4, label="mean of agents"
     )
@@ -135,9 +138,16 @@ def error_figure(errors: NDArray[np.float64], reference: dict[str, float], title
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(fontsize="small" if agents else None)
     axes.set_title(_wrapped(title))
     return figure
+
+
+def _agent_lines(K: int, agents: Sequence[str] | None) -> list[tuple[str, str | None, int]]:
+    """Colour, label and number of every agent: few that have names in a colour each, others in grey."""
+    if agents and len(CLASSES) > K:
+        return [(CLASSES[k + 1], agents[k], k) for k in range(K)]
+    return [(GREY, None if k else "each agent", k) for k in range(K)]
 
 
 def statistic_figure(run: "Run", item: int, classes: Sequence[str], title: str) -> Any:
@@ -152,16 +162,20 @@ def statistic_figure(run: "Run", item: int, classes: Sequence[str], title: str) 
     entries = run.statistics[:, item].reshape(len(run.statistics), run.statistics.shape[2], -1)
     rounds = np.arange(run.rounds + 1 - len(entries), run.rounds + 1)
     several = entries.shape[2] > 1
-    for c in range(entries.shape[2]):
+    for c in range(entries.shape[2]) if several else ():
         colour, style = CLASSES[c % len(CLASSES)], ("-", "--", ":")[c // len(CLASSES) % 3]
         axes.plot(rounds, entries[:, :, c], color=colour, linestyle=style, linewidth=1.0, alpha=0.7)
-        name = classes[c] if several else "each agent"
-        axes.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
+        axes.plot([], [], color=colour, linestyle=style, linewidth=2, label=classes[c])
+    for colour, label, k in () if several else _agent_lines(entries.shape[1], run.agents):
+        axes.plot(rounds, entries[:, k, 0], color=colour, linewidth=1.2, alpha=0.8, label=label)
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel("communication round (0 = each agent alone)")
-    axes.set_ylabel("entry of the statistic" if several else f"statistic: above 0 {classes[0]}, below {classes[1]}")
+    axes.set_ylabel(
+        "entry of the statistic" if several else f"statistic (positive: {classes[0]}, negative: {classes[1]})"
+    )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
+    axes.set_xlim(rounds[0] - 0.03 * max(run.rounds, 1), 1.03 * max(run.rounds, 1))
     axes.legend(ncols=1 + entries.shape[2] // 6, fontsize="small")
     axes.set_title(_wrapped(title))
     return figure
@@ -186,9 +200,10 @@ def comparison_figure(rows: "Sequence[ComparisonRow]", together: Collection[str]
         errors, places, xerr=[np.minimum(halves, errors), halves], fmt="none", ecolor="black", elinewidth=1.2, capsize=3
     )
     for place, error, half in zip(places, errors, halves, strict=True):
-        axes.annotate(
-            f"{error:.1f}", (error + half, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8
-        )
+        axes.annotate(  # beside the axes: at a whisker's end it would be taken for the value there
+            f"{error:.1f} ± {half:.1f}", (1, place), xycoords=("axes fraction", "data"), xytext=(5, 0),
+            textcoords="offset points", va="center", fontsize=8, annotation_clip=False,
+        )  # fmt: skip
     axes.set_yticks(places, [row.method for row in rows])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.1 * max(float((errors + halves).max()), 1.0))
@@ -201,23 +216,51 @@ def comparison_figure(rows: "Sequence[ComparisonRow]", together: Collection[str]
     return figure
 
 
+def gains_figure(gains: NDArray[np.float64], names: Sequence[str], title: str, classes: Sequence[str] = ()) -> Any:
+    """A bar per agent, (K,), or a bar per agent and class, (K, C); 1 is marked, what each counted before."""
+    columns = gains.reshape(len(gains), -1)
+    figure, axes = _canvas((max(4.0, 0.45 * len(gains) + 2), 3.6))
+    width = 0.8 / columns.shape[1]
+    for c in range(columns.shape[1]):
+        places = np.arange(len(gains)) + (c - (columns.shape[1] - 1) / 2) * width
+        axes.bar(
+            places, columns[:, c], width, color=CLASSES[c % len(CLASSES)], label=classes[c] if classes else f"class {c}"
+        )
+    axes.axhline(1, color=GREY, linewidth=0.8, linestyle=":")
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.set_xticks(range(len(gains)), names, rotation=45 if max(map(len, names)) > 3 else 0, ha="right", fontsize=8)
+    axes.set_ylabel("gain")
+    if columns.shape[1] > 1:
+        axes.legend(fontsize=7)
+    axes.set_title(_wrapped(title), fontsize=10)
+    return figure
+
+
 def certificate_figure(certificate: "Certificate", title: str) -> Any:
     """The guarantee and the measured error against rounds, worst agent and mean."""
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = _canvas((6.8, 4.4))
     rounds = np.arange(len(certificate.errors))
-    bound = np.minimum(certificate.bound, 1.0)
+    worst = certificate.bound.max(axis=1)  # NaN as long as some agent has no guarantee
+    worst = np.where(worst < 1, worst, np.nan)
     for k in range(certificate.errors.shape[1]):
         axes.plot(rounds, 100 * certificate.errors[:, k], color=GREY, linewidth=0.8, alpha=0.6)
     axes.plot([], [], color=GREY, linewidth=0.8, label="measured, each agent")
     axes.plot(rounds, 100 * certificate.errors.mean(axis=1), color=BLUE, linewidth=2.2, label="measured, mean")
-    worst = bound.max(axis=1)  # NaN as long as some agent has no guarantee
-    axes.plot(rounds, 100 * worst, "o-", color=ORANGE, linewidth=2.2, markersize=4, label="guaranteed, worst agent")
+    if certificate.evidence is not None:
+        most = 100 * certificate.evidence.at_most.max(axis=1)
+        axes.plot(rounds, most, "s-", color=GREEN, linewidth=2.2, markersize=4, label="at most (exact), worst agent")
+    if np.isfinite(worst).any():
+        axes.plot(
+            rounds, 100 * worst, "o-", color=ORANGE, linewidth=2.2, markersize=4,
+            label="guaranteed by range, worst agent",
+        )  # fmt: skip
     if certificate.limit < 1:
-        axes.axhline(100 * certificate.limit, color=ORANGE, linestyle=":", label="guaranteed after enough rounds")
-    elif certificate.delta <= 0:
-        axes.text(0.5, 0.9, "no guarantee: the margin is not positive", ha="center", transform=axes.transAxes)
+        axes.axhline(100 * certificate.limit, color=ORANGE, linestyle=":", label="the same after enough rounds")
+    if not np.isfinite(worst).any() and not certificate.no_theorem:
+        why = "the margin is not positive" if certificate.delta <= 0 else "the bound is 100 % or more"
+        axes.text(0.5, 0.9, f"no guarantee by range: {why}", ha="center", transform=axes.transAxes)
     axes.set_xlabel("communication round (0 = each agent alone)")
     axes.set_ylabel("error (%)")
     axes.set_ylim(0, 102)
@@ -233,8 +276,9 @@ def plan_figure(answer: "Answer", title: str) -> Any:
     """The front of error against bits, where it was chosen and on the other half with intervals."""
     figure, axes = _canvas((6.8, 4.4))
     front = answer.front
+    chosen = sorted((one.chosen_bits, 100 * one.chosen_error) for one in front)
     axes.plot(
-        [one.chosen_bits for one in front], [100 * one.chosen_error for one in front],
+        *zip(*chosen, strict=True),
         color=GREY, linewidth=1.0, marker=".", label="on the half they were chosen by",
     )  # fmt: skip
     axes.errorbar(
@@ -253,7 +297,7 @@ def plan_figure(answer: "Answer", title: str) -> Any:
     axes.set_xlabel("bits per item")
     axes.set_ylabel("mean error of the agents (%)")
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")  # where it hides no interval
     axes.set_title(_wrapped(title))
     return figure
 
@@ -289,9 +333,11 @@ def panels(count: int, *, width: float = 4.6, height: float = 3.6, rows: int = 1
     """A figure with axes side by side, outside pyplot, so that nothing depends on a display and nothing stays open."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     columns = -(-count // rows)
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.1)  # or a label touches the panel on its left
+    figure = Figure(figsize=(width * columns, height * rows), layout=layout)
     FigureCanvasAgg(figure)
     axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
     for spare in axes[count:]:

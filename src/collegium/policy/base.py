@@ -114,6 +114,13 @@ class Policy(Frozen):
         """Whether the rows sum to one as well, so that all agents weigh the same in the limit."""
         return bool(np.abs(self.sparse.sum(axis=1) - 1).max() <= _SUM_TOLERANCE)
 
+    @cached_property
+    def is_reversible(self) -> bool:
+        r"""Whether $\pi_k a_{\ell k} = \pi_\ell a_{k \ell}$ for every pair: then all eigenvalues of A are real."""
+        flow = self.graph.columns(self.weights * self.perron[self.graph.hearers])
+        unequal = abs(flow - flow.T).max() if flow.nnz else 0.0
+        return bool(unequal <= 1e-9 * float(np.max(self.perron)))
+
     def power(self, t: int) -> Any:
         """A to the power t: `power(t)[l, k]` is the weight of agent l's score in agent k's statistic after t rounds."""
         t = whole_number(t, "the number of rounds", PolicyError)

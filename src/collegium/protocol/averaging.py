@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -50,6 +51,14 @@ class Averaging(Rule[Averaged]):
                     f"the {part} of a rule must be a {kind.__name__} of collegium.protocol.{part}, "
                     f"got {getattr(self, part)!r}"
                 )
+        if self.codec.adds_noise and type(self.trigger) not in (Always, Delta):
+            raise RuleError(
+                f"{self.codec} hides scores only if silence does not depend on them: take Always() or Delta(), not "
+                f"{self.trigger}"
+            )
+
+    def check_seats(self, seats: Sequence[Seat]) -> None:
+        self.combine.check_seats(seats)
 
     def width(self, d: int) -> int:
         return message_width(d)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,10 @@ class Rule(ABC, Generic[S]):
     Rules are frozen and compare by value: make yours a frozen dataclass, then run `collegium.check_rule` on it.
     """
 
+    hands_on: ClassVar[bool] = False
+    """Whether its messages hand on scores as they are, and not a statistic. An agent without a view of an item then has
+    nothing to say instead of zero: its scores are NaN."""
+
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         if cls.message_bits is not Rule.message_bits:
@@ -104,9 +109,69 @@ class Rule(ABC, Generic[S]):
         """How many times the largest score a message can become within `rounds` rounds; averages never grow."""
         return 1.0
 
+    def sends_own(self, seat: Seat) -> bool:
+        """Whether its messages of this round have the agent's own view in them: live agents tell whose views are."""
+        return True
+
+    def check_seats(self, seats: Sequence[Seat]) -> None:
+        """Raise where the rule cannot keep its promise on a network, given every agent's place in it."""
+
+    def rounding_growth(self, rounds: int) -> float:
+        """How many times the largest error of one rounded message a message can be off within `rounds` rounds."""
+        return self.message_growth(rounds) - 1
+
     def max_score(self, rounds: int) -> float:
         """The largest score, in absolute value, the rule can take for that many rounds without any overflow."""
-        return self.codec.max_score(self.message_growth(rounds))
+        growth, rounding = self.message_growth(rounds), self.rounding_growth(rounds)
+        return self.codec.max_score(growth) if rounding == growth - 1 else self.codec.max_score(growth, rounding)
+
+    def prepared(self, schedule: Any, rounds: int, rounded: bool = False) -> Rule[S]:
+        """The rule with what it has to know of the network it is to run on; most need nothing.
+
+        rounded: whether its messages will be rounded. Refuses a network that it is not for.
+        """
+        return self
+
+
+class Wrapped(Rule[Any]):
+    """A rule around another: what it does not define itself is that of the inner one."""
+
+    rule: Rule
+
+    @property
+    def hands_on(self) -> bool:  # type: ignore[override]
+        return self.rule.hands_on
+
+    @property
+    def codec(self) -> Codec:
+        return self.rule.codec
+
+    def width(self, d: int) -> int:
+        return self.rule.width(d)
+
+    def init(self, seat: Seat, scores: Floats) -> Any:
+        return self.rule.init(seat, scores)
+
+    def emit(self, seat: Seat, state: Any, draws: Draws) -> tuple[Outbox, Any]:
+        return self.rule.emit(seat, state, draws)
+
+    def absorb(self, seat: Seat, state: Any, inbox: Inbox) -> Any:
+        return self.rule.absorb(seat, state, inbox)
+
+    def statistic(self, state: Any) -> Floats:
+        return self.rule.statistic(state)
+
+    def sends_own(self, seat: Seat) -> bool:
+        return self.rule.sends_own(seat)
+
+    def check_seats(self, seats: Sequence[Seat]) -> None:
+        self.rule.check_seats(seats)
+
+    def message_growth(self, rounds: int) -> float:
+        return self.rule.message_growth(rounds)
+
+    def rounding_growth(self, rounds: int) -> float:
+        return self.rule.rounding_growth(rounds)
 
 
 def message_width(d: int) -> int:

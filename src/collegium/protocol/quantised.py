@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from collegium._util.randomness import Draws
-from collegium._util.seat import Seat
 from collegium.errors import RuleError
-from collegium.protocol.base import Floats, Inbox, Outbox, Rule
+from collegium.protocol.base import Rule, Wrapped
 from collegium.protocol.codec import Codec, Float64, Quantise
 
 
 @dataclass(frozen=True)
-class Quantised(Rule[Any]):
+class Quantised(Wrapped):
     r"""A rule whose every message is rounded at random to one of $2^b$ levels on [-bound, bound].
 
     The rule itself with another codec, `codec.Quantise`: all neighbours receive the same rounded value, and the
@@ -52,20 +50,6 @@ class Quantised(Rule[Any]):
         object.__setattr__(self, "bound", codec.bound)
         object.__setattr__(self, "codec", codec)
 
-    def width(self, d: int) -> int:
-        return self.rule.width(d)
-
-    def init(self, seat: Seat, scores: Floats) -> Any:
-        return self.rule.init(seat, scores)
-
-    def emit(self, seat: Seat, state: Any, draws: Draws) -> tuple[Outbox, Any]:
-        return self.rule.emit(seat, state, draws)
-
-    def absorb(self, seat: Seat, state: Any, inbox: Inbox) -> Any:
-        return self.rule.absorb(seat, state, inbox)
-
-    def statistic(self, state: Any) -> Floats:
-        return self.rule.statistic(state)
-
-    def message_growth(self, rounds: int) -> float:
-        return self.rule.message_growth(rounds)
+    def prepared(self, schedule: Any, rounds: int, rounded: bool = False) -> Rule[Any]:
+        inner = self.rule.prepared(schedule, rounds, rounded=True)
+        return self if inner is self.rule else replace(self, rule=inner)

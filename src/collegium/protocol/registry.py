@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,13 +29,27 @@ GROUP = "collegium.rules"
 P = TypeVar("P")
 
 _PARTS = {
-    "rule": ("protocol", "Rule", "DeGroot SocialLearning DeltaTrigger LabelStability Averaging Quantised"),
-    "combine": ("protocol.combine", "Combine", "WeightedMean"),
+    "rule": (
+        "protocol",
+        "Rule",
+        "DeGroot SocialLearning DeltaTrigger LabelStability Averaging Quantised Robust Ceca Polynomial Chebyshev "
+        "PushSum RunningSums Flood",
+    ),
+    "combine": (
+        "protocol.combine",
+        "Combine",
+        "WeightedMean TrimmedMean Median Clipped SelfCentred NearestNeighbours MeanSubsequence OutlierScissor",
+    ),
     "trigger": ("protocol.trigger", "Trigger", "Always Delta LabelStable"),
-    "codec": ("protocol.codec", "Codec", "Float64 Quantise"),
+    "codec": ("protocol.codec", "Codec", "Float64 Quantise LaplaceOnce"),
     "mailbox": ("protocol.mailbox", "Mailbox", "HoldLast Renormalise"),
+    "attack": (
+        "trust.attacks",
+        "Attack",
+        "AtStart Stubborn SignFlip LittleIsEnough InnerProduct Mimic TwoFaced Silence Split Dissension",
+    ),
     "links": ("links", "Links", "Perfect Lossy Delayed Cut"),
-    "schedule": ("schedule", "Schedule", "Alternating Pairwise"),
+    "schedule": ("schedule", "Schedule", "Alternating Pairwise Exact OnePeerExponential EigenvalueSteps"),
 }
 """Of every kind of part: its module, its base, and those that are built in; delta-trigger is DeltaTrigger."""
 _NETWORKS = {"graph": ("topology", "Graph"), "policy": ("policy", "Policy"), "weights": ("schedule.weights", "Weights")}
@@ -48,6 +62,7 @@ def _written(class_name: str) -> str:
 _BUILT_IN = {
     kind: {_written(one): (module, one) for one in classes.split()} for kind, (module, _, classes) in _PARTS.items()
 } | {"network": _NETWORKS}
+_BUILT_IN["rule"] |= {"signed-flood": ("trust", "SignedFlood"), "masked-mean": ("trust", "MaskedMean")}
 _EARLIER = {one: name for name, (_, one) in _BUILT_IN["rule"].items() if one != "Averaging"}
 """What files of the first version call the rules."""
 _registered: dict[str, type] = {}
@@ -63,7 +78,7 @@ def register(name: str, kind: type[P]) -> type[P]:
         raise RuleError(
             f"{kind!r:.60} must be a frozen dataclass, the class itself, to be written as text and read back"
         )
-    taken = name in _EARLIER or any(name in names for names in _BUILT_IN.values())
+    taken = name in _EARLIER or any(name in names for names in _shared_names())
     earlier = _registered.get(name, kind)  # a class that was written again, as in a notebook, takes its own place
     if taken or (earlier.__module__, earlier.__qualname__) != (kind.__module__, kind.__qualname__):
         raise RuleError(f"the name {name!r} is taken")
@@ -103,10 +118,15 @@ def fingerprint() -> str:
     return found.hexdigest()
 
 
+def _shared_names() -> list[dict[str, tuple[str, str]]]:
+    """Built-in names that stand for the same everywhere: those of attacks are only looked for among attacks."""
+    return [names for kind, names in _BUILT_IN.items() if kind != "attack"]
+
+
 def kind_of(name: str, what: str = "rule") -> type[Any]:
     """The class of that name."""
     name = _EARLIER.get(name, name)
-    for built_in in _BUILT_IN.values():
+    for built_in in (_BUILT_IN[what], *_shared_names()):
         if name in built_in:
             return _attribute(*built_in[name])
     if name in _registered:
@@ -127,16 +147,15 @@ def kind_of(name: str, what: str = "rule") -> type[Any]:
 
 
 def _attribute(module: str, name: str) -> type[Any]:
-    found: type[Any] = getattr(import_module(f"collegium.{module}"), name)
-    return found
+    return cast("type[Any]", getattr(import_module(f"collegium.{module}"), name))
 
 
 def name_of(part: Any) -> str:
     """The name of a part's class."""
     kind = type(part)
-    for built_in in _BUILT_IN.values():
+    for what, built_in in _BUILT_IN.items():
         for name, (_, attribute) in built_in.items():
-            if attribute == kind.__name__ and kind_of(name) is kind:
+            if attribute == kind.__name__ and kind_of(name, what) is kind:
                 return name
     for name, own in _registered.items():
         if own is kind:
@@ -175,8 +194,7 @@ def from_data(data: Any, what: str = "rule") -> Any:
 
 def rule_from_data(data: Any) -> Rule:
     """The rule that plain data stands for."""
-    rule: Rule = from_data(data)
-    return rule
+    return cast(Rule, from_data(data))
 
 
 def _from_data(data: Any, what: str) -> Any:
@@ -201,10 +219,16 @@ def to_text(part: Any) -> str:
     >>> from collegium.protocol import DeltaTrigger, Quantised
     >>> to_text(Quantised(DeltaTrigger(0.1), bits=4, bound=2.0))
     'quantised:(delta-trigger:0.1),4,2.0'
+    >>> from collegium.protocol import Chebyshev, Flood
+    >>> to_text(Chebyshev()), to_text(Flood(12))
+    ('chebyshev', 'flood:12')
     """
+    fields = list(_settings(type(part)))
+    while fields and fields[-1].default is None and getattr(part, fields[-1].name) is None:
+        fields.pop()  # what is left to be found out need not be written
     settings = [
         f"{field.name}={_text(getattr(part, field.name))}" if field.kw_only else _text(getattr(part, field.name))
-        for field in _settings(type(part))
+        for field in fields
     ]
     return name_of(part) + (":" + ",".join(settings) if settings else "")
 
@@ -226,8 +250,7 @@ def rule_from_text(text: str) -> Rule:
     >>> rule_from_text("label-stability:2,confidence=0.5")
     LabelStability(patience=2, confidence=0.5)
     """
-    rule: Rule = from_text(text)
-    return rule
+    return cast(Rule, from_text(text))
 
 
 def _of_kind(part: Any, written: str, what: str) -> Any:
@@ -243,8 +266,11 @@ def describe(rule: Any) -> str:
     >>> describe(Quantised(DeltaTrigger(0.123456), bits=4, bound=2.0))
     'delta-trigger:0.1235, 4 bits within ±2'
     """
+    from collegium.protocol.polynomial import Polynomial
     from collegium.protocol.quantised import Quantised
 
+    if type(rule) is Polynomial:
+        return f"polynomial of {len(rule.steps)} steps"
     if type(rule) is Quantised:
         return f"{describe(rule.rule)}, {rule.bits} bits within ±{rule.bound:.4g}"
     try:
@@ -301,8 +327,8 @@ def _value(text: str, what: str, whole: str, depth: int) -> Any:
             return _from_data(json.loads(text), what)
         except ValueError:
             raise RuleError(f"cannot read {text[:60]!r}: it is no JSON") from None
-    if text in ("none", "true", "false"):
-        return {"none": None, "true": True, "false": False}[text]
+    if text == "none":
+        return None
     for read in (int, float, json.loads):
         try:
             return read(text)

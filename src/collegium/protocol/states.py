@@ -27,14 +27,14 @@ class StateRows:
     """States of up to `capacity` items, one a row, of the form that a state of one item has."""
 
     def __init__(self, form: Any, capacity: int) -> None:
-        self._arrays = [np.zeros((capacity, *leaf.shape[1:]), leaf.dtype) for leaf in leaves(form)]
+        self.arrays = [np.zeros((capacity, *leaf.shape[1:]), leaf.dtype) for leaf in leaves(form)]
         self._build = builder(form)
 
     def get(self, rows: Any) -> Any:
         """The state of these items."""
-        return self._build(iter([array[rows] for array in self._arrays]))
+        return self._build(iter([array[rows] for array in self.arrays]))
 
     def set(self, rows: Any, state: Any) -> None:
         """Keep the state of these items."""
-        for array, leaf in zip(self._arrays, leaves(state), strict=True):
+        for array, leaf in zip(self.arrays, leaves(state), strict=True):
             array[rows] = leaf

@@ -12,10 +12,14 @@ from collegium.errors import PolicyError
 from collegium.policy import Policy
 from collegium.schedule.alternating import Alternating, require_connected
 from collegium.schedule.base import Schedule
+from collegium.schedule.eigenvalue_steps import EigenvalueSteps
+from collegium.schedule.exact import Exact
+from collegium.schedule.one_peer_exponential import OnePeerExponential
 from collegium.schedule.pairwise import Pairwise
 from collegium.topology import Graph
 
 _MOST_ROUNDS = 10_000
+_CHECKED = Policy, Alternating, Pairwise, EigenvalueSteps, Exact, OnePeerExponential
 
 
 def validate(schedule: Any, rounds: int) -> None:
@@ -24,7 +28,7 @@ def validate(schedule: Any, rounds: int) -> None:
         missing = [name for name in ("size", "rule", "at") if not hasattr(schedule, name)]
         lacks = f", which lacks {', '.join(missing)}" if "at" not in missing else "; wrap a matrix as Policy(A)"
         raise PolicyError(f"schedule must be a Policy or another Schedule, got {type(schedule).__name__}{lacks}")
-    if type(schedule) in (Policy, Alternating, Pairwise):
+    if type(schedule) in _CHECKED:
         return
     graphs: list[Graph] = []
     known: list[Any] = []

@@ -55,7 +55,7 @@ def alternating(networks: Sequence[Policy | ArrayLike | Any]) -> Alternating:
     networks: policies, or matrices whose columns sum to one; only together must they connect everybody.
 
     With doubly stochastic matrices whose union is connected, statistics converge to the plain average.
-    [tsitsiklis1984; hu2026, Sec. VI names time-varying networks as future work]
+    [tsitsiklis1984; hu2026, Sec. V names time-varying networks as future work]
 
     >>> import collegium
     >>> pairs = alternating([[[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]], [[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]]])

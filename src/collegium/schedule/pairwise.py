@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium._util.randomness import Seed, seed64, stream
 from collegium._util.seat import Seat
@@ -37,12 +38,16 @@ class Pairwise:
         """K, the number of agents."""
         return self.graph.size
 
-    def at(self, t: int) -> Sequence[Seat]:
-        """The seats of round t: a pair that hears each other, everybody else alone."""
+    def pair(self, t: int) -> NDArray[np.int32]:
+        """The two agents that average in round t, ascending."""
         graph = self.graph
         forward = np.flatnonzero(graph.indices < graph.hearers)
         chosen = forward[int(stream(self.seed, t, 1)[0] % np.uint64(len(forward)))]
-        pair = np.array([graph.indices[chosen], graph.hearers[chosen]], np.int32)
+        return np.array([graph.indices[chosen], graph.hearers[chosen]], np.int32)
+
+    def at(self, t: int) -> Sequence[Seat]:
+        """The seats of round t: a pair that hears each other, everybody else alone."""
+        graph, pair = self.graph, self.pair(t)
         seats = [Seat(k, np.array([k], np.int32), 0, np.ones(1), np.empty(0, np.int32)) for k in range(graph.size)]
         for own, k in enumerate(pair.tolist()):
             seats[k] = Seat(k, pair, own, _HALVES, pair[1 - own : 2 - own])

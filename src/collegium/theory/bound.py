@@ -17,6 +17,10 @@ Doubles = NDArray[np.float64]
 
 BOUNDED = "scores are bounded: |f_k| ≤ β for every agent (Assumption 2)"
 CONNECTED = "A is primitive: strongly connected, with a self-loop somewhere (Assumption 3)"
+FOLLOWED = (
+    "every statistic combines the scores with the weights that rule and schedule give: no message is lost (in place of "
+    "Assumption 3)"
+)
 MARGIN = "the centred aggregate attains the margin: μ⁺ > δ and μ⁻ < -δ (the event C_δ)"
 MARGIN_RAW = "the raw aggregate attains the margin: μ⁺ > δ and μ⁻ < -δ (the event C_δ^raw)"
 TENSORISED = "views tensorise entropy approximately given the class, with factor τ (Assumption 5; 1 if independent)"
@@ -26,9 +30,9 @@ RIVALS = (
 ROUNDING = "messages are rounded to one of the two nearest levels, unbiased, with draws of their own"
 
 
-def resting_on(raw: bool, classes: int = 2, *more: str) -> tuple[str, ...]:
+def resting_on(raw: bool, classes: int = 2, *more: str, network: str = CONNECTED) -> tuple[str, ...]:
     """What the guarantees about deciding have in common."""
-    return (BOUNDED, CONNECTED, TENSORISED, MARGIN_RAW if raw else MARGIN, *of_classes(classes), *more)
+    return (BOUNDED, network, TENSORISED, MARGIN_RAW if raw else MARGIN, *of_classes(classes), *more)
 
 
 def of_classes(classes: int) -> tuple[str, ...]:

@@ -12,21 +12,23 @@ from numpy.typing import ArrayLike
 
 from collegium._util.measures import Interval
 from collegium.errors import AssumptionError
-from collegium.policy import Policy
+from collegium.protocol import DeGroot, Rule, registry
+from collegium.schedule import Schedule, own_rule
 from collegium.theory.bound import (
     ROUNDING,
     Doubles,
     dependence,
     numbers,
     positive,
-    primitive,
     probability,
     resting_on,
 )
+from collegium.theory.evidence import Evidence, evidence
 from collegium.theory.finite_precision import check_bits, quantiser_beta, rounding, rounding_errors
 from collegium.theory.finite_round import exponential, finite_round, residual
+from collegium.theory.held_out import INDEPENDENT_ITEMS
 from collegium.theory.margins import Margins, Places, aggregate, labelled, leads_of, of_aggregate, score_range
-from collegium.theory.mixing import powers, squares, transient
+from collegium.theory.mixing import is_linear, mixing, squares
 from collegium.theory.sufficient import sufficient
 
 
@@ -66,6 +68,10 @@ class Certificate:
     exact: bool
     """Whether the margin rests on Hoeffding's inequality; otherwise on Student's, which is right for many items."""
     assumptions: tuple[str, ...] = field(repr=False)
+    evidence: Evidence | None = field(repr=False, default=None)
+    """What the same items say without any of these assumptions; None where only error rates were given."""
+    no_theorem: str = ""
+    """The rule, if no theorem covers it: then there is what `evidence` says, and `bound` and `limit` are NaN."""
 
     @property
     def plus(self) -> Interval:
@@ -101,8 +107,8 @@ class Certificate:
             for t in range(len(self.errors))
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it; None where there is no guarantee."""
+    def to_dict(self, alpha: float | None = None, error: float | None = None) -> dict[str, Any]:
+        """Everything, as JSON can hold it; None where there is no guarantee. See `Evidence.to_dict` for α and error."""
         off = self.correlations[~np.eye(len(self.correlations), dtype=bool)]
         return {
             "items": list(self.items),
@@ -120,7 +126,9 @@ class Certificate:
             "bound": _listed(self.bound),
             "errors": self.errors.tolist(),
             "vacuous": self.vacuous,
+            "no_theorem": self.no_theorem,
             "assumptions": list(self.assumptions),
+            "held_out": None if self.evidence is None else self.evidence.to_dict(alpha, error),
         }
 
     def _means(self) -> dict[str, Any]:
@@ -136,7 +144,7 @@ class Certificate:
 def certify(
     scores: ArrayLike,
     y: ArrayLike,
-    policy: Policy,
+    policy: Schedule,
     rounds: int = 20,
     *,
     confidence: float = 0.95,
@@ -148,7 +156,9 @@ def certify(
     exact: bool = False,
     classes: Sequence[Any] | None = None,
     errors: ArrayLike | None = None,
+    statistics: ArrayLike | None = None,
     coarseness: float = 0.0,
+    rule: Rule | None = None,
 ) -> Certificate:
     """The guarantee that held-out scores support, beside the error they show.
 
@@ -156,9 +166,13 @@ def certify(
     ones, or raw ones with `raw=True`. y: their labels. classes: what these are called, in the order of the entries;
     (positive, negative) of two. beta: half the range of every agent's scores (of several classes: of the difference
     between two entries), if it is known, as it is for bounded ones.
+    policy: or a schedule, and `rule` a linear rule on it, as for `finite_round`; the margin is then that of the
+    aggregate with the weights that agents tend to. With any other rule no theorem helps, and `evidence` is all there
+    is; then `statistics` must be given, and the margin is that of DeGroot's limit.
     tau: the dependence of views given the class; 1 if they are independent, which the correlations should confirm.
-    bits: of stochastically rounded messages, if they are; then `errors` must be given. errors: measured ones, shape
-    (rounds+1, K), if the scores did not simply go through the policy. coarseness: the quantiser's bound, half of it for
+    bits: of stochastically rounded messages, if they are; then `statistics` or `errors` must be given. statistics:
+    those of the run, if the scores did not simply go through the policy; errors: only its error rates, (rounds+1, K),
+    which leaves out what `evidence` says of single items. coarseness: the quantiser's bound, half of it for
     centred scores: its range may be wider than the scores', and then β is that of its range (`quantiser_beta`).
 
     The leads of the aggregate have Student's intervals, or with `exact` Hoeffding's, which are wider and hold for any
@@ -175,8 +189,15 @@ def certify(
     >>> found.measured_limit < found.limit < 0.5
     True
     """
-    p = primitive(policy)
-    c, places = labelled(scores, y, p.size, classes)
+    if rule is None and isinstance(policy, Schedule):
+        rule = own_rule(policy)
+    covered = rule is None or is_linear(rule)
+    if not covered and statistics is None:
+        raise AssumptionError(
+            f"no theorem covers {rule}: give statistics=, those of a run, for what held-out items say"
+        )
+    mix = mixing(policy, rounds, rule if covered else DeGroot())
+    c, places = labelled(scores, y, mix.network.size, classes)
     C = max(c.shape[2], 2)
     level = _one(probability(confidence, "the confidence"), "the confidence")
     seen = score_range(c, raw) if len(c) else 1.0
@@ -187,34 +208,44 @@ def certify(
         raise AssumptionError(f"scores leave the range: β = {known:g}, but the scores need β = {seen:g}")
     # Entries of C > 2 classes fill less of a quantiser's range than the one number of two classes.
     coarse = float(quantiser_beta(coarseness, raw=True, classes=C)) if coarseness else 0.0
+    if coarse and bits is not None:  # what of the quantiser's range is the scores'
+        coarse /= float(mix.widening(check_bits(bits)))
     b, dep = max(known, coarse), _one(dependence(tau), "τ")
-    together = aggregate(c, p)
+    together = aggregate(c, mix.limit)
     leads = of_aggregate(together, places, level, b if exact else None)
-    weights = powers(p, rounds)
-    transient(p, weights[:1], sigma)  # σ and bits are checked whether there is a margin or not
+    mix.transient(sigma)  # σ and bits are checked whether there is a margin or not
     if bits is not None:
         _one(check_bits(bits), "bits")
-    measured = _measured(c, places, weights, bits, errors)
-    bound, limit, rests = np.full(measured.shape, np.nan), 1.0 if bits is None else float("nan"), resting_on(raw, C)
-    if leads.delta > 0 and bits is None:
-        found = finite_round(p, leads.rivals, b, rounds, dep, sigma, raw=raw)
+    only_rates = statistics is None and errors is not None
+    pages = None if only_rates else _pages(c, mix.weights, bits, statistics)
+    measured = _rates(errors, mix.weights) if pages is None else np.array([_wrong(page, places) for page in pages])
+    bound, limit, rests = (
+        np.full(measured.shape, np.nan),
+        1.0 if bits is None and covered else float("nan"),
+        resting_on(raw, C, network=mix.assumption) if covered else (INDEPENDENT_ITEMS,),
+    )
+    if not covered:
+        pass
+    elif leads.delta > 0 and bits is None:
+        found = finite_round(policy, leads.rivals, b, rounds, dep, sigma, raw=raw, rule=rule)
         bound = _overtaken(found.value)
-        limit = float(_overtaken(sufficient(p, leads.rivals, b, dep, raw=raw).value))
+        limit = float(_overtaken(sufficient(policy, leads.rivals, b, dep, raw=raw, rule=rule).value))
     elif leads.delta > 0:
         d, beta_, width = (np.asarray(x, np.float64)[..., None, None] for x in (leads.rivals, b, bits))
-        V = rounding(weights, beta_, width, raw, C, rounding_errors(C)[..., None, None])
-        r = residual(p, weights, d, beta_, sigma, raw)
-        bound = _overtaken(exponential(r / beta_, dep * squares(weights) + V / beta_**2))
-        rests = resting_on(raw, C, ROUNDING)
+        V = rounding(mix, beta_, width, raw, C, rounding_errors(C)[..., None, None])
+        r = residual(mix, d, beta_, sigma, raw)
+        bound = _overtaken(exponential(r / beta_, dep * squares(mix.weights) + V / beta_**2))
+        rests = resting_on(raw, C, ROUNDING, network=mix.assumption)
     within = c.copy()
     for place in range(C):
         within[places == place] -= c[places == place].mean(axis=0)
-    flat = within.transpose(0, 2, 1).reshape(-1, p.size)
+    flat = within.transpose(0, 2, 1).reshape(-1, mix.network.size)
     return Certificate(
         items=leads.items, confidence=level, beta=b, beta_is_given=beta is not None, exact=exact, margins=leads,
-        delta=leads.delta, tau=dep, correlations=_correlations(flat), inflation=_inflation(flat, p.perron), bound=bound,
-        errors=measured, limit=limit, measured_limit=_wrong(together[:, None], places).item(), bits=bits,
-        assumptions=rests,
+        delta=leads.delta, tau=dep, correlations=_correlations(flat), inflation=_inflation(flat, mix.limit),
+        bound=bound, errors=measured, limit=limit, measured_limit=_wrong(together[:, None], places).item(), bits=bits,
+        assumptions=rests, evidence=None if pages is None else _evidence(pages, places, level),
+        no_theorem="" if rule is None or covered else registry.describe(rule),
     )  # fmt: skip
 
 
@@ -228,17 +259,37 @@ def _wrong(x: Doubles, places: Places) -> Doubles:
     return np.asarray((~(leads_of(x, places) > 0).all(axis=-1)).mean(axis=0))
 
 
-def _measured(c: Doubles, places: Places, weights: Doubles, bits: Any, errors: Any) -> Doubles:
-    """Error rates (rounds+1, K): those given, or those of the scores going through the policy."""
-    if errors is None:
+def _pages(c: Doubles, weights: Doubles, bits: Any, statistics: Any) -> Doubles:
+    """Statistics (rounds+1, n, K, d): those given, or those of the scores going through the policy."""
+    if statistics is None:
         if bits is not None:
-            raise AssumptionError("with bits the errors depend on rounding: measure them in a run, and give errors=")
+            raise AssumptionError(
+                "with bits the errors depend on rounding: measure them in a run, and give errors= or statistics="
+            )
         entries = np.ascontiguousarray(c.transpose(2, 0, 1))
-        return np.array([_wrong((entries @ power).transpose(1, 2, 0), places) for power in weights])
+        return np.stack([(entries @ power).transpose(1, 2, 0) for power in weights])
+    x = numbers(statistics, "statistics")
+    x = x[..., None] if c.shape[2] == 1 and x.ndim == 3 else x
+    if x.shape != (len(weights), *c.shape):
+        raise AssumptionError(
+            f"statistics must be those of a run: {len(weights)} rounds with the first, of scores of shape {c.shape}; "
+            f"got {x.shape}"
+        )
+    return x
+
+
+def _rates(errors: Any, weights: Doubles) -> Doubles:
+    """Error rates (rounds+1, K) that were measured elsewhere."""
     measured = numbers(errors, "errors")
     if measured.shape != weights.shape[:2]:
         raise AssumptionError(f"errors must have shape {weights.shape[:2]}, rounds by agents; got {measured.shape}")
     return measured
+
+
+def _evidence(pages: Doubles, places: Places, level: float) -> Evidence:
+    if pages.shape[3] == 1:
+        return evidence(pages[..., 0], np.where(places == 0, 1, -1), level, classes=(1, -1))
+    return evidence(pages, places, level)
 
 
 def _one(x: Doubles, name: str) -> float:

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
+from collegium.protocol import Rule
+from collegium.schedule import Schedule
 from collegium.theory.bound import (
     Bound,
     Doubles,
@@ -19,11 +21,11 @@ from collegium.theory.bound import (
     together,
     upper,
 )
-from collegium.theory.mixing import powers, squares, transient
+from collegium.theory.mixing import Mixing, mixing, powers, squares, transient
 
 
 def finite_round(
-    policy: Policy,
+    policy: Schedule,
     delta: ArrayLike,
     beta: ArrayLike,
     rounds: int,
@@ -32,6 +34,7 @@ def finite_round(
     *,
     raw: bool = False,
     classes: int = 2,
+    rule: Rule | None = None,
 ) -> Bound:
     r"""An upper bound on every agent's error after 0, …, `rounds` rounds, shape (rounds+1, K) [hu2026, Thm 2].
 
@@ -44,14 +47,19 @@ def finite_round(
     as much margin. For arrays of δ, β and τ, their axes come first. It need not fall with t. C is the number of
     `classes`; of several, δ and β are of differences between two entries, see `sufficient`.
 
+    policy: or any schedule; then the product $A_1 \cdots A_t$ of its rounds takes the place of $A^t$, and the weights
+        that agents tend to that of π. So for `schedule.exact` it is `sufficient` after ⌈log2 K⌉ rounds.
+    rule: DeGroot or that of the schedule; `Chebyshev` and `PushSum` too: the weights with which its statistics combine
+        the scores, negative or not, are found by running it on unit vectors.
+
     It tends to `sufficient` as t grows. parts: `r`, the residual margin, of the shape of the value.
     """
-    p = primitive(policy)
     d, b, dep = (x[..., None, None] for x in shaped(delta, beta, tau))
-    weights = powers(p, rounds)
-    r = residual(p, weights, d, b, sigma, raw)
+    mix = mixing(policy, rounds, rule)
+    r = residual(mix, d, b, sigma, raw)
     C = several(classes)
-    return upper((C - 1) * exponential(r / b, dep * squares(weights)), resting_on(raw, C), r=r)
+    value = (C - 1) * exponential(r / b, dep * squares(mix.weights))
+    return upper(value, resting_on(raw, C, network=mix.assumption), r=r)
 
 
 def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None = None, *, raw: bool = False) -> int:
@@ -92,9 +100,9 @@ def shaped(delta: ArrayLike, beta: ArrayLike, tau: ArrayLike) -> list[Doubles]:
     return together(delta=margin(delta, above_zero=True), beta=positive(beta, "β"), tau=dependence(tau))
 
 
-def residual(p: Policy, weights: Doubles, d: Doubles, b: Doubles, sigma: float | None, raw: bool) -> Doubles:
+def residual(mix: Mixing, d: Doubles, b: Doubles, sigma: float | None, raw: bool) -> Doubles:
     """r_t(δ), shape (…, rounds+1, K)."""
-    left: Doubles = d - (1 if raw else 2) * b * transient(p, weights, sigma)
+    left: Doubles = d - (1 if raw else 2) * b * mix.transient(sigma)
     return left
 
 

@@ -46,7 +46,7 @@ def margin_training(
     classes: int = 2,
     offset: float = 0.0,
 ) -> Bound:
-    r"""A lower bound on the probability that training attains the margin δ [hu2026, Prop. 2].
+    r"""A lower bound on the probability that training attains the margin δ [hu2026, Prop. 2; raw: Cor. G.1].
 
     $$ P_{c,\delta} \ge 1 - \binom{C}{2} 2 \exp\Bigl\{-\frac{8 N_{max}}{\alpha^2 \beta^2}
        \bigl(\mathcal E_\Phi(R^o + \varepsilon_{opt}, \delta + \xi) - \rho\bigr)^2\Bigr\} $$

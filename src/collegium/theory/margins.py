@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium._util.labels import to_places, to_signs
+from collegium._util.labels import to_entries, to_places
 from collegium._util.margins import rival_margins, widest_difference
 from collegium._util.measures import Interval, mean_interval
 from collegium._util.scores import check_scores_of_classes
@@ -96,7 +96,7 @@ def estimate(
     p = primitive(policy)
     level = float(probability(confidence, "the confidence"))
     c, places = labelled(scores, y, p.size, classes)
-    return of_aggregate(aggregate(c, p), places, level, None if beta is None else float(positive(beta, "β")))
+    return of_aggregate(aggregate(c, p.perron), places, level, None if beta is None else float(positive(beta, "β")))
 
 
 def centering_offset(scores: ArrayLike, y: ArrayLike, policy: Policy, classes: Sequence[Any] | None = None) -> float:
@@ -108,7 +108,7 @@ def centering_offset(scores: ArrayLike, y: ArrayLike, policy: Policy, classes: S
     c, places = labelled(scores, y, p.size, classes)
     if c.shape[2] == 1:
         return 0.0
-    f = aggregate(c, p)
+    f = aggregate(c, p.perron)
     C, most = f.shape[1], 0.0
     counts = np.bincount(places, minlength=C)
     sums = np.stack([f[places == y].sum(axis=0) for y in range(C)])
@@ -127,9 +127,7 @@ def centering_offset(scores: ArrayLike, y: ArrayLike, policy: Policy, classes: S
 def labelled(scores: ArrayLike, y: ArrayLike, K: int, classes: Sequence[Any] | None) -> tuple[Doubles, Places]:
     """Scores (n, K, d) and the places of their true classes; of two classes +1 has place 0 and -1 has place 1."""
     c = check_scores_of_classes(scores, K)
-    if c.shape[2] > 1:
-        return c, to_places(y, len(c), c.shape[2], classes)
-    return c, np.where(to_signs(y, len(c), classes) > 0, 0, 1)
+    return c, to_entries(y, len(c), max(c.shape[2], 2), classes)
 
 
 def leads_of(x: Doubles, places: Places) -> Doubles:
@@ -139,11 +137,11 @@ def leads_of(x: Doubles, places: Places) -> Doubles:
     return x * np.where(places == 0, 1.0, -1.0).reshape(-1, *[1] * (x.ndim - 1))
 
 
-def aggregate(c: Doubles, policy: Policy) -> Doubles:
+def aggregate(c: Doubles, pi: Doubles) -> Doubles:
     """Σ π_k c_k, shape (n, d)."""
     if c.shape[2] == 1:
-        return np.asarray(c[:, :, 0] @ policy.perron)[:, None]
-    return np.asarray(np.einsum("nkc,k->nc", c, policy.perron))
+        return np.asarray(c[:, :, 0] @ pi)[:, None]
+    return np.asarray(np.einsum("nkc,k->nc", c, pi))
 
 
 def of_aggregate(x: Doubles, places: Places, level: float, beta: float | None) -> Margins:

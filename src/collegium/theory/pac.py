@@ -36,7 +36,7 @@ def pac(
     raw: bool = False,
     classes: int = 2,
 ) -> Bound:
-    r"""An upper bound on the error, with probability at least 1-ε over the training items [hu2026, Thm 4].
+    r"""An upper bound on the error, with probability ≥ 1-ε over the training items [hu2026, Thm 4; raw: Cor. G.2].
 
     $$ P_e \le \hat P^\eta + \frac{4}{\eta} (C - 1) \rho
        + \frac{4\beta}{\eta\sqrt N}\Bigl((C - 1) \sqrt{C/2} + \sqrt{2 \log(1/\epsilon)}\Bigr) $$

@@ -21,7 +21,7 @@ def social_learning(
     raw: bool = False,
     classes: int = 2,
 ) -> Bound:
-    r"""An upper bound on every agent's error after 0, …, `rounds` rounds of social learning [hu2026, Prop. 3].
+    r"""An upper bound on every agent's error after 0, …, `rounds` rounds of social learning [hu2026, Prop. F.1].
 
     $$ P(\mathcal M^{SL}_{k,t}) \le
        (C - 1) \exp\Bigl\{-\frac{(t\delta - \kappa)^2}{2 \tau \beta^2 \sum_\ell (\sum_{i=1}^t [A^i]_{\ell k})^2}\Bigr\},
@@ -31,7 +31,7 @@ def social_learning(
     scores. The same observation is used in every round, so nothing is gained over `sufficient`, to which it tends and
     which says what δ and β are of several `classes`, C.
 
-    parts: `kappa`, `b_mix`.
+    parts: `kappa`, `b_mix`; `crude`, with t² in place of the sum of squares, which it never exceeds: no powers of A.
     """
     p = primitive(policy)
     d, b, dep = (x[..., None, None] for x in shaped(delta, beta, tau))
@@ -44,4 +44,6 @@ def social_learning(
     spread = np.maximum(dep * squares(evidence), np.finfo(float).tiny)
     C = several(classes)
     value = (C - 1) * exponential((t * d - kappa) / b, spread)
-    return upper(value, resting_on(raw, C), kappa=kappa[..., 0, 0], b_mix=p.b_mix)
+    most = np.maximum(dep * t**2.0, np.finfo(float).tiny)
+    crude = (C - 1) * exponential((t * d - kappa) / b, most)[..., 0]
+    return upper(value, resting_on(raw, C), kappa=kappa[..., 0, 0], b_mix=p.b_mix, crude=crude)

@@ -4,8 +4,10 @@ import { areSeveral, between, className, label, markOf, shade, tone, written } f
 import { colour, fitCanvas } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARKS = { late: "◔", mute: "◌", silent: "◌", down: "○", "over-budget": "✕", refused: "✕" };
+const MARKS = { going: "◔", late: "◔", mute: "◌", silent: "◌", down: "○", "over-budget": "✕", refused: "✕" };
 const FAST = 12; // rounds a second from which a travelling dot could not be seen
+
+const clamp = (value, least, most) => Math.max(least, Math.min(value, most));
 
 function make(name, attributes = {}, text = "") {
   const element = document.createElementNS(SVG, name);
@@ -117,8 +119,13 @@ export class NetworkView {
     }
     one.tie.setAttribute("visibility", this.tile ? "visible" : "hidden");
     for (const [key, value] of [["x1", x], ["y1", y], ["x2", vx], ["y2", vy]]) one.tie.setAttribute(key, value);
-    one.name.setAttribute("x", this.tile ? vx - this.tile / 2 + 5 : x + r * 0.75 + 9);
-    one.name.setAttribute("y", this.tile ? vy + this.tile / 2 - 2 : y + r * 0.75 + 12);
+    const name = this.about.agents[k], isShown = !this.tile && this.agents.length <= 16 && name.length <= 16 && name !== `agent ${k}`;
+    one.name.textContent = isShown ? name : String(k); // as long as there is room; the tables have all names
+    const half = 3.4 * name.length + 2; // about, in letters of 11 pixels
+    const below = [clamp(x, half, width - half), clamp(y + r + 16, 0, height - 4)];
+    const [nx, ny] = isShown ? below : this.tile ? [vx - this.tile / 2 + 5, vy + this.tile / 2 - 2] : [x + r * 0.75 + 9, y + r * 0.75 + 12];
+    one.name.setAttribute("x", nx);
+    one.name.setAttribute("y", ny);
     one.mark.setAttribute("x", x + r * 0.9 + 3);
     one.mark.setAttribute("y", y - r * 0.9 + 1);
     one.shown = {};

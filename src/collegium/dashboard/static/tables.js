@@ -3,7 +3,7 @@
 import { areSeveral, className, colourName, label, labelled, placeOf, shares, written } from "./classes.js";
 import { count, percent } from "./texts.js";
 
-const STATES = { up: "● up", late: "◔ late", mute: "◌ mute", silent: "◌ silent", down: "○ down", "over-budget": "✕ over budget", refused: "✕ refused" };
+const STATES = { up: "● up", going: "◔ going", late: "◔ late", mute: "◌ mute", silent: "◌ silent", down: "○ down", "over-budget": "✕ over budget", refused: "✕ refused" };
 
 const numbered = (name, k) => (name === `agent ${k}` ? name : `${k} · ${name}`);
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from collegium._util import plugins
 from collegium.errors import DataError
+from collegium.lab.studies.averages import AveragesStudy
 from collegium.lab.studies.cmi import CifarCmi
 from collegium.lab.studies.communication_cost import CommunicationCost
 from collegium.lab.studies.correlation import Correlation
+from collegium.lab.studies.graphs import Graphs
 from collegium.lab.studies.hetero_gain import HeteroGain
 from collegium.lab.studies.main import CifarHeteroMain, CifarMain, ModelNetMain
 from collegium.lab.studies.robustness import Robustness
@@ -18,6 +20,7 @@ from collegium.lab.studies.setup import CifarSetup, ModelNetSetup
 from collegium.lab.studies.stopping import Stopping
 from collegium.lab.studies.temperature import CifarTemperature, ModelNetTemperature
 from collegium.lab.studies.topology import Topology
+from collegium.lab.studies.trust import LiarsStudy, PrivacyStudy
 from collegium.lab.study import Origin, Study
 from collegium.lab.table import check_factors
 
@@ -35,12 +38,15 @@ PAPER: dict[str, Study] = {
         ModelNetTemperature(),
         Correlation(),
         Topology(),
+        Graphs(),
         Stopping(),
         Robustness(),
         CommunicationCost(),
     )
 }
-BEYOND: dict[str, Study] = {study.name: study for study in (SensorsMain(),)}
+BEYOND: dict[str, Study] = {
+    study.name: study for study in (SensorsMain(), LiarsStudy(), PrivacyStudy(), AveragesStudy())
+}
 """On other data than the paper's; run only when named."""
 STUDIES = PAPER | BEYOND
 

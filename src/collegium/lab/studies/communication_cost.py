@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from collegium import schedule
+from collegium.fusion import Tuned
 from collegium.lab import study_networks
-from collegium.lab.claims import Claim, exactly
+from collegium.lab.claims import Claim, all_of, below, exactly
 from collegium.lab.figures import COLOURS, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
@@ -16,14 +18,22 @@ from collegium.lab.table import Factors, StudyRow, Table
 from collegium.network import collaborate
 from collegium.plots import panels
 
+EXACT = "Tuned (exact average)"
+"""Tuned where any two agents may be linked: the fewest messages."""
+
 
 class CommunicationCost(Study):
-    """Table II: transmissions of VFL-JT in training and per item, and of t rounds of collaboration."""
+    """Table H.1: transmissions of VFL-JT in training and per item, and of t rounds of collaboration.
+
+    Beyond the paper: those of tuning on the validation items, over the same network and by the exact average, and of
+    joint training without a server.
+    """
 
     name = "communication-cost"
     title = "Communication cost of VFL-JT and of the proposed scheme"
-    figures = "Tab. II"
+    figures = "Tab. H.1"
     factors: ClassVar[Factors] = {"source": str}
+    only_trained = True
 
     def jobs(self, options: Options) -> list[Job]:
         """The records of `cifar-main` in which VFL-JT took part."""
@@ -43,6 +53,22 @@ class CommunicationCost(Study):
             ("per item", "Ours", SHOWN, "counted", int(sent)),
             ("per item", "Ours", SHOWN, "formula", SHOWN * over.links),
         ]
+        exact = schedule.exact(s.size)
+        for name, by in (("Tuned", over), (EXACT, exact)):
+            tuning = Tuned(by, SHOWN if by is over else None).fit(s).tuning_
+            if tuning is not None:  # None: too few items to learn from
+                rows += [
+                    ("in training", name, -1, "counted", tuning.transmissions),
+                    ("bits in training", name, -1, "counted", tuning.bits),
+                    ("conversations", name, -1, "counted", tuning.conversations),
+                ]
+        if (talked := record.methods.get("Tuned models")) is not None:  # records of earlier versions have none
+            each = s.size * exact.rounds
+            rows += [
+                ("in training", "Tuned models", -1, "counted", talked.training_transmissions),
+                ("in training", "Tuned models", -1, "formula", each * talked.epochs * (len(s.train) + len(s.val))),
+                ("epochs", "Tuned models", -1, "counted", talked.epochs),
+            ]
         for quantity, method, t, source, value in rows:
             yield self.row(job, quantity, value, method=method, round=t, source=source)
 
@@ -63,6 +89,17 @@ class CommunicationCost(Study):
             legend=False,
         )
         return {self.name: figure}
+
+    def tabulate(self, table: Table) -> list[dict[str, str]]:
+        """The formulas, and what was counted at each N_0."""
+        counted = table[table["source"] == "counted"].groupby(["quantity", "method", "n0"])["value"].mean()
+        formulas = {"VFL-JT": ("K E (2 N_tr + N_val)", "K"), "Ours": ("0", "t E_off(A)")}
+        return [
+            {"Method": method, "Training": training, "Inference per sample": each}
+            | {f"training, N_0 = {n0}": f"{value:,.0f}" for n0, value in counted["in training", method].items()}
+            | {f"per sample, t = {SHOWN}": f"{counted['per item', method].mean():.0f}"}
+            for method, (training, each) in formulas.items()
+        ]
 
     def claims(self, table: Table) -> list[Claim]:
         """Counted equals computed."""
@@ -85,4 +122,13 @@ class CommunicationCost(Study):
                 ),
             ),
         ]
+        if EXACT in wide:
+            share = wide[EXACT]["in training", "counted"] / joint["in training", "counted"]
+            parts = [(f"N_0 = {n0}", below(part.dropna(), 0.1)) for n0, part in share.groupby("n0")]
+            said.append(("tuning by the exact average sends at most a tenth of VFL-JT (our question)", all_of(parts)))
+        if "Tuned models" in wide:
+            talked = wide["Tuned models"]
+            found = bool((talked["in training", "counted"] == talked["in training", "formula"]).all())
+            claim = "joint training without a server sends K·⌈log₂ K⌉·E·(N_tr + N_val) (our question)"
+            said.append((claim, exactly(found, f"{len(talked)} records")))
         return self.judged(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from collegium import corruption
 from collegium._util import randomness
 from collegium.diagnostics import mean_correlation
 from collegium.lab import study_networks
-from collegium.lab.claims import Claim, above, all_of, below, within
+from collegium.lab.claims import Claim, Finding, above, all_of, below, within
 from collegium.lab.figures import curve, finish
 from collegium.lab.job import Job
 from collegium.lab.records import Record
@@ -23,6 +24,7 @@ from collegium.plots import panels
 ROUNDS = 20
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """r, how strong the common part is against each agent's own."""
+TOGETHER = "error together"
 AMPLITUDES = (0.5, 1.0, 2.0)
 """σ_pert, in units of the median spread of the clean statistics: our choice, the paper names none."""
 
@@ -32,7 +34,7 @@ class Correlation(FullSize):
 
     name = "modelnet-correlation"
     title = "Correlation stress test"
-    figures = "Fig. 9, 17"
+    figures = "Fig. 9, H.5"
     kind = "correlation"
     factors: ClassVar[Factors] = {"amplitude": float, "strength": float}
 
@@ -97,6 +99,21 @@ class Correlation(FullSize):
         def change(quantity: str, amplitude: float) -> Any:
             return at(quantity, amplitude, STRENGTHS[-1]) - at(quantity, amplitude, STRENGTHS[0])
 
+        def steps(quantity: str, sign: int) -> Finding:
+            """Whether a quantity goes up (or down) from every strength to the next, at every amplitude."""
+            return all_of(
+                [
+                    (f"{_name(a)}, r = {r:g}", above(sign * (at(quantity, a, r) - at(quantity, a, before))))
+                    for a in AMPLITUDES
+                    for before, r in pairwise(STRENGTHS)
+                ]
+            )
+
+        by_sigma = [
+            (f"{_name(b)} against {_name(a)}, r = {r:g}", above(at(TOGETHER, b, r) - at(TOGETHER, a, r)))
+            for a, b in pairwise(AMPLITUDES)
+            for r in STRENGTHS
+        ]
         rises = [
             (f"{_name(amplitude)}, {quantity}", above(change(quantity, amplitude)))
             for amplitude in AMPLITUDES
@@ -112,6 +129,15 @@ class Correlation(FullSize):
                 "the error alone stays (within two points)",
                 all_of([(_name(a), within(change("error alone", a), 0.02)) for a in AMPLITUDES]),
             ),
+            ("from every r to the next the correlation given the class rises", steps("correlation given the class", 1)),
+            ("from every r to the next the correlation rises", steps("correlation", 1)),
+            ("from every r to the next the gain falls", steps("gain", -1)),
+            (
+                "the error together rises with r at every amplitude",
+                all_of([(_name(a), above(change(TOGETHER, a))) for a in AMPLITUDES]),
+            ),
+            ("the error together rises from every r to the next", steps(TOGETHER, 1)),
+            ("the error together rises with σ", all_of(by_sigma)),
             ("some gain is left at r = 1", all_of([(_name(a), above(at("gain", a, 1.0))) for a in AMPLITUDES])),
         ]
         return self.judged(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 from collegium.lab.job import Job
@@ -16,9 +17,9 @@ class FullSize(Study):
     main: MainStudy = ModelNetMain()
 
     def jobs(self, options: Options) -> list[Job]:
-        """The records of the main study at its largest size."""
+        """The records of the main study at its largest size; methods that train on views are not asked for."""
         largest = max(self.main.sizes(options))
-        return [job for job in self.main.jobs(options) if job.n0 == largest]
+        return [replace(job, methods=False) for job in self.main.jobs(options) if job.n0 == largest]
 
     def on(self, data: str | None, models: str | None) -> Self:
         """The same with a user's data or models."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from collegium import corruption
 from collegium._util import randomness
+from collegium.errors import LabelError
 from collegium.lab import study_networks
-from collegium.lab.claims import Claim, above, all_of
+from collegium.lab.claims import Claim, above, all_of, below
 from collegium.lab.figures import curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
@@ -19,6 +21,7 @@ from collegium.lab.studies.full_size import FullSize
 from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.plots import panels
+from collegium.tuning import tune
 
 ROUNDS = 20
 NOISE = (0.5, 1.0, 2.0, 4.0)
@@ -26,10 +29,16 @@ BIAS = (0.5, 1.0, 2.0, 4.0)
 FLIPS = (0.0, 0.5, 1.0, 2.0)
 PANELS = {"noise": ("noise",), "faulty": ("stuck", "bias"), "adversarial": ("sign flip",)}
 """Which corruptions are drawn side by side."""
+MENDED = 1.0
+"""The strength of faults and sign flips with which agents are tuned as well."""
 
 
 class Robustness(FullSize):
-    """m = 1 … K agents are corrupted, in an order drawn anew in each repetition; the clean run is the reference."""
+    """m = 1 … K agents are corrupted, in an order drawn anew in each repetition; the clean run is the reference.
+
+    Beyond the paper: what is left of the harm if the agents, corrupted as they are, tune themselves on the validation
+    items.
+    """
 
     name = "robustness"
     title = "Robustness to noisy, faulty and adversarial agents"
@@ -46,60 +55,134 @@ class Robustness(FullSize):
         def error(statistics: Any) -> float:
             return float((~((statistics @ weights) * y[:, None] > 0)).mean())
 
-        clean = error(c)
+        clean, K = error(c), c.shape[1]
         seed = randomness.child(options.seed, job.repetition)
-        order = np.random.default_rng(seed).permutation(c.shape[1])
-        for m in range(1, c.shape[1] + 1):
+        order = np.random.default_rng(seed).permutation(K)
+        val, unit = s.statistics("val"), corruption.scale(c)
+        for m in range(1, K + 1):
             bad = np.sort(order[:m])
-            reports: list[tuple[dict[str, Any], Any]] = [
-                *(({"corruption": "noise", "strength": eta}, corruption.noise(c, bad, eta, seed)) for eta in NOISE),
-                ({"corruption": "stuck"}, corruption.stuck(c, bad)),
-                *(({"corruption": "bias", "strength": eta}, corruption.bias(c, bad, eta)) for eta in BIAS),
-                *(({"corruption": "sign flip", "strength": eta}, corruption.sign_flip(c, bad, eta)) for eta in FLIPS),
-            ]
-            for levels, reported in reports:
-                excess = error(reported) - clean
-                yield self.row(job, "excess error", excess, method="Ours", round=ROUNDS, corrupted=m, **levels)
+            for kind, eta in _kinds():
+                levels: dict[str, Any] = {"corruption": kind, "corrupted": m} | (
+                    {} if kind == "stuck" else {"strength": eta}
+                )
+                reported = _corrupted(kind, c, bad, eta, seed, unit)
+                yield self.row(job, "excess error", error(reported) - clean, method="Ours", round=ROUNDS, **levels)
+                if m in (1, K // 4, K // 2, 3 * K // 4, K) and (kind == "stuck" or (kind != "noise" and eta == MENDED)):
+                    tuned = _tuned(_corrupted(kind, val, bad, eta, seed, unit), s.y_val, over, reported)
+                    yield self.row(job, "excess error", error(tuned) - clean, method="Tuned", round=ROUNDS, **levels)
 
     def draw(self, table: Table) -> dict[str, Any]:
         """A panel per family."""
         figure, all_axes = panels(3)
+        most = table["corrupted"].max()
+        silent = table["corruption"].eq("stuck") | (table["corruption"].eq("sign flip") & table["strength"].eq(0))
+        table = table[~(silent & table["corrupted"].eq(most))]
         for axes, (family, corruptions) in zip(all_axes, PANELS.items(), strict=True):
             part = table[table["corruption"].isin(corruptions)]
             kinds = part.groupby(["corruption", "strength"], sort=False, dropna=False)
             for i, ((kind, eta), found) in enumerate(kinds):
-                curve(axes, found, "corrupted", _name(kind, eta), i, 100)
+                ours, tuned = (found[found["method"] == method] for method in ("Ours", "Tuned"))
+                curve(axes, ours, "corrupted", _name(kind, eta), i, 100)
+                curve(axes, tuned, "corrupted", f"{_name(kind, eta)}, tuned", i, 100, linestyle="--")
             axes.axhline(0, color="black", linewidth=0.6)
             whole_numbers(axes)
-            silent = "" if family == "noise" else " (if all fall silent, all are wrong)"
-            finish(axes, "corrupted agents", "excess error (points)", family + silent)
+            note = "" if family == "noise" else f" ({most} agents at 0 only tie: not drawn)"
+            finish(axes, "corrupted agents", "excess error (points)", family + note)
         return {self.name: figure}
 
     def claims(self, table: Table) -> list[Claim]:
-        """Growth with m and with severity, and what does most harm."""
+        """Growth with m and with severity, what does most harm, and what tuning mends."""
+        everything, table = table, table[table["method"] == "Ours"]
         most = int(table["corrupted"].max())
         half = most // 2
-        grows, severe = [], []
-        for name, kind, etas in (
-            ("noise", "noise", NOISE),
-            ("bias", "bias", BIAS),
-            ("adversarial", "sign flip", FLIPS),
-        ):
-            mild, worst = (partial(values, table, corruption=kind, strength=eta) for eta in (etas[0], etas[-1]))
-            grows.append((name, above((worst(corrupted=most) + worst(corrupted=most - 1)) / 2 - worst(corrupted=1))))
-            severe.append((name, above(worst(corrupted=half) - mild(corrupted=half))))
-        flips = values(table, corruption="sign flip", strength=1.0)
+        rises, grows, severe = [], [], []
+        for kind, etas in (("noise", NOISE), ("bias", BIAS), ("sign flip", FLIPS)):
+            at = partial(values, table, corruption=kind)
+            grows += [
+                (
+                    f"{kind} η = {eta:g}, {m + 1} corrupted",
+                    above(at(strength=eta, corrupted=m + 1) - at(strength=eta, corrupted=m)),
+                )
+                for eta in etas
+                for m in range(1, most if eta > 0 else most - 1)  # all agents at 0 only tie
+            ]
+            of = table[table["corruption"] == kind].pivot_table(
+                index=["strength", "repetition"], columns="corrupted", values="value"
+            )
+            rises += [
+                (f"{kind} η = {eta:g}", above(np.polyfit(part.columns, part.T, 1)[0]))
+                for eta, part in of.groupby("strength")
+                if eta > 0
+            ]
+            severe += [
+                (
+                    f"{kind} η = {eta:g}, {m} corrupted",
+                    above(at(strength=eta, corrupted=m) - at(strength=mild, corrupted=m)),
+                )
+                for m in range(1, most + 1)
+                for mild, eta in pairwise(etas)
+                if mild > 0 or m < most  # all agents at 0 only tie
+            ]
+        flips_at = partial(values, table, corruption="sign flip", strength=1.0)
+        flips = flips_at()
         others = [
             ("noise, η = 1", above(flips - values(table, corruption="noise", strength=1.0))),
             ("faulty, bias η = 1", above(flips - values(table, corruption="bias", strength=1.0))),
             ("faulty, stuck at 0", above(flips - values(table, corruption="stuck"))),
         ]
+        gradual = [
+            (name, above(flips_at(corrupted=half) - values(table, corruption=kind, strength=1.0, corrupted=half)))
+            for name, kind in (("noise, η = 1", "noise"), ("bias, η = 1", "bias"))
+        ]
         said = [
-            ("the excess error grows with the number of corrupted agents", all_of(grows)),
-            (f"it grows with the severity (m = {half})", all_of(severe)),
+            (f"noise and faults degrade more gradually than sign flips (m = {half})", all_of(gradual)),
+            ("the excess error grows with the number of corrupted agents (slope)", all_of(rises)),
+            ("the excess error grows with every further corrupted agent", all_of(grows)),
+            (
+                f"it grows from every severity to the next (m = {half})",
+                all_of([(name, found) for name, found in severe if name.endswith(f", {half} corrupted")]),
+            ),
+            ("it grows from every severity to the next, whatever m", all_of(severe)),
             ("sign flips of size 1 do more harm than noise, bias and silence of size 1", all_of(others)),
         ]
+        tuned, half_of = everything[everything["method"] == "Tuned"], {"corrupted": half}
+        if len(tuned):  # tables of earlier versions have none
+            mended = [
+                (name, below(values(tuned, corruption=kind, **half_of) - values(part, corruption=kind, **half_of)))
+                for name, kind in (("stuck", "stuck"), ("bias, η = 1", "bias"), ("sign flips, η = 1", "sign flip"))
+                for part in [table if kind == "stuck" else table[table["strength"] == 1.0]]
+            ]
+            said.append(
+                (f"tuned agents are below ours with the same corruption (m = {half}) (our question)", all_of(mended))
+            )
         return self.judged(said)
+
+
+def _kinds() -> list[tuple[str, float]]:
+    """Corruptions, each with its strength η; being stuck has none."""
+    families = {"noise": NOISE, "stuck": (np.nan,), "bias": BIAS, "sign flip": FLIPS}
+    return [(kind, eta) for kind, etas in families.items() for eta in etas]
+
+
+def _corrupted(kind: str, scores: Any, bad: Any, eta: float, seed: int, unit: float) -> Any:
+    """What the agents report."""
+    match kind:
+        case "noise":
+            return corruption.noise(scores, bad, eta, seed, unit)
+        case "bias":
+            return corruption.bias(scores, bad, eta, unit)
+        case "stuck":
+            return corruption.stuck(scores, bad)
+        case _:
+            return corruption.sign_flip(scores, bad, eta)
+
+
+def _tuned(seen: Any, y: Any, over: Any, reported: Any) -> Any:
+    """What enters the network of what is reported, once the agents have tuned themselves on items they have seen."""
+    try:
+        return tune(seen, y, over)(reported)
+    except LabelError:  # too few items to learn from: gains stay equal
+        return reported
 
 
 def _name(corruption: str, eta: float) -> str:

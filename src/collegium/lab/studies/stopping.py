@@ -26,6 +26,7 @@ PATIENCES = (1, 2, 3, 4, 5)
 CONFIDENCES = np.r_[0.0, np.geomspace(1e-2, 10, 39)]
 """Of label stability, in the same units."""
 TRIGGER, STABILITY = "Δ-trigger", "label stability"
+_TICKS = [factor * 10**power for power in range(7) for factor in (1, 2, 3, 4, 6, 8)]
 LOW = 2
 """Little is sent if it is no more than so many full rounds would send, whatever the budget."""
 
@@ -75,6 +76,10 @@ class Stopping(FullSize):
                 best = chosen.iloc[-1]
                 axes.plot(best["transmissions"], 100 * best["error"], "*", color=COLOURS[i], markersize=13)
             full = t * links
+            axes.set_xscale("log")
+            axes.set_xticks([at for at in _TICKS if links <= at <= 1.1 * full])
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.minorticks_off()
             axes.axvline(full, color="#7F7F7F", linestyle=":", linewidth=0.8)
             finish(axes, "transmissions per item", "error (%)", f"at most {t} rounds (full: {full:,})")
         return {self.name: figure}
@@ -83,13 +88,22 @@ class Stopping(FullSize):
         """Which family is better where little is sent, and whether communication can end early."""
         links = study_networks.of(agents_of(table)).links
         parts = []
-        for budget in BUDGETS[1:]:
+        for budget in BUDGETS:
             of = table[table["round"] == budget]
             trigger, stability = (chosen(of[of["family"] == family], LOW * links)[0] for family in (TRIGGER, STABILITY))
             parts.append((f"at most {budget} rounds", above(trigger - stability)))
         t = max(BUDGETS)
         early = 1 - chosen(table[table["round"] == t])[1] / (t * links)
+        trades = []
+        for family in (TRIGGER, STABILITY):
+            of = table[(table["round"] == t) & (table["family"] == family)]
+            little, much = chosen(of, links)[0], chosen(of)[0]
+            trades.append((family, above(little - much)))
         said = [
+            (
+                "both families trade error for transmissions (the first broadcast alone against at most 20 rounds)",
+                all_of(trades),
+            ),
             ("label stability beats the Δ-trigger where little is sent", all_of(parts)),
             ("the best point sends well below the full budget (a tenth less, 20 rounds)", above(early, 0.1)),
         ]

@@ -12,11 +12,12 @@ import numpy as np
 from collegium import policy
 from collegium._util import randomness
 from collegium.lab import study_networks
-from collegium.lab.claims import Claim, above, all_of, exactly, within
+from collegium.lab.claims import Claim, above, all_of, below, exactly, within
 from collegium.lab.figures import COLOURS, curve, finish, whole_numbers
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.full_size import FullSize, agents_of
+from collegium.lab.studies.main import CLOSE
 from collegium.lab.study import Options
 from collegium.lab.table import Factors, StudyRow, Table, values
 from collegium.network import sweep
@@ -26,6 +27,8 @@ from collegium.protocol import DeGroot, Quantised, Rule
 
 ROUNDS = 20
 REALISATIONS = 30
+EARLY = (1, 2, 3)
+"""Rounds that are called early."""
 GRAPHS = {"ring": "ring", "grid": "grid", "Erdős–Rényi": "random"}
 """What the files with their pictures are called."""
 WEIGHINGS = {"uniform": policy.uniform, "Metropolis": policy.metropolis}
@@ -47,7 +50,7 @@ class Topology(FullSize):
 
     name = "topology"
     title = "Topology, rule for the weights and precision of messages"
-    figures = "Fig. 10, 18–21"
+    figures = "Fig. 10, H.6–H.9"
     kind = "topology"
     factors: ClassVar[Factors] = {"topology": str, "weights": str, "precision": int}
 
@@ -70,16 +73,19 @@ class Topology(FullSize):
         """One panel with all, then grouped by topology, by rule and by precision; and the graphs."""
         over, table = policies(agents_of(table)), table[table["quantity"] == "error"]
         whole, (axes,) = panels(1, width=7.5, height=5)
-        _curves(axes, table, list(self.factors))
-        finish(axes, "communication round", "error (%)")
+        _overview(axes, table)
         found = {self.name: whole}
         for name, column in (("by-topology", "topology"), ("by-rule", "weights"), ("by-precision", "precision")):
             levels = list(dict.fromkeys(table[column]))
             figure, all_axes = panels(len(levels), rows=2 if len(levels) == 4 else 1)
             rest = [one for one in self.factors if one != column]
             for axes, level in zip(all_axes, levels, strict=True):
+                axes.sharey(all_axes[0])
                 _curves(axes, table[table[column] == level], rest)
                 finish(axes, "communication round", "error (%)", _name(level))
+            limits = [axes.dataLim.intervaly for axes in all_axes]
+            room = 0.04 * (np.max(limits) - np.min(limits))
+            all_axes[0].set_ylim(np.min(limits) - room, np.max(limits) + room)
             found[f"{self.name}-{name}"] = figure
         for graph, name in GRAPHS.items():
             one = over[graph, "Metropolis"]
@@ -88,7 +94,7 @@ class Topology(FullSize):
         return found
 
     def claims(self, table: Table) -> list[Claim]:
-        """Spectra, precision, and limits."""
+        """Spectra, precision, and limits; what turns with the random graph is judged in `graphs`."""
         over = policies(agents_of(table))
         sigma = {pair: one.slem for pair, one in over.items()}
         apart = float(np.abs(over["ring", "uniform"].A - over["ring", "Metropolis"].A).max())
@@ -102,14 +108,36 @@ class Topology(FullSize):
             f"{g}, {w}": {bits: error(g, w, bits) - error(g, w) for bits in PRECISIONS if bits != FULL} for g, w in over
         }
         limits = error("ring", "Metropolis") - error("grid", "Metropolis")
-        early = [(f"{g}, {w}", above(error(g, w, t=0) - error(g, w, t=3))) for g, w in over]
+        early = [
+            (f"{g}, {w}, {_name(bits)}, round {t}", above(error(g, w, bits, t=0) - error(g, w, bits, t=t)))
+            for g, w in over
+            for bits in PRECISIONS
+            for t in EARLY
+        ]
+        behind = {pair: error(*pair, t=EARLY[-1]) - error(*pair) for pair in over}
+        slower = [(f"{g}, {w}", above(behind["ring", w] - behind[g, w])) for g, w in over if g != "ring"]
+        gap = {bits: error("grid", "Metropolis", bits) - error("grid", "uniform", bits) for bits in PRECISIONS}
+        spread = {
+            g: np.ptp([error(g, w, bits).to_numpy() for w in WEIGHINGS for bits in PRECISIONS], axis=0) for g in GRAPHS
+        }
         said = [
             (
                 "on the ring both rules give one matrix",
                 exactly(apart < 1e-12, f"they differ by {apart:.1g}"),
             ),
+            (
+                "on the ring both rules give one error at every precision and round (within a tenth of a point)",
+                all_of(
+                    [
+                        (f"{_name(bits)}, round {t}", within(error("ring", "uniform", bits, t) - again, 0.001))
+                        for bits in PRECISIONS
+                        for t in range(1, ROUNDS + 1)
+                        for again in [error("ring", "Metropolis", bits, t)]
+                    ]
+                ),
+            ),
             ("σ_A: ring above grid above random, for both rules", exactly(order, listed)),
-            ("all settings gain in the first three rounds", all_of(early)),
+            ("all settings gain in each of the first three rounds, at every precision", all_of(early)),
             (
                 "8 bits are like full precision (within half a point)",
                 all_of([(p, within(by_bits[8], 0.005)) for p, by_bits in lost.items()]),
@@ -127,33 +155,28 @@ class Topology(FullSize):
             ("4 bits lose against full precision", all_of([(p, above(by_bits[4])) for p, by_bits in lost.items()])),
             ("Metropolis ring and grid reach one limit (within a point at round 20)", within(limits, 0.01)),
             (
-                "the grid has the lowest error (uniform, full precision)",
+                "the grid with uniform averaging ends below the ring, which has fewer links (full precision)",
+                above(error("ring", "uniform") - error("grid", "uniform")),
+            ),
+            (
+                f"the ring is competitive: at most {100 * CLOSE:g} points above the grid at every precision",
                 all_of(
                     [
-                        (f"against {g}", above(error(g, "uniform") - error("grid", "uniform")))
-                        for g in ("ring", "Erdős–Rényi")
-                    ]
-                ),
-            ),
-            (
-                "the ring ends below the random graph, which has as many links (full precision)",
-                all_of([(w, above(error("Erdős–Rényi", w) - error("ring", w))) for w in WEIGHINGS]),
-            ),
-            (
-                "on the grid uniform averaging beats Metropolis",
-                above(error("grid", "Metropolis") - error("grid", "uniform")),
-            ),
-            (
-                "on the random graph uniform averaging beats Metropolis at every precision",
-                all_of(
-                    [
-                        (
-                            _name(bits),
-                            above(error("Erdős–Rényi", "Metropolis", bits) - error("Erdős–Rényi", "uniform", bits)),
-                        )
+                        (f"{w}, {_name(bits)}", below(error("ring", w, bits) - error("grid", w, bits), CLOSE))
+                        for w in WEIGHINGS
                         for bits in PRECISIONS
                     ]
                 ),
+            ),
+            (
+                "on the grid uniform averaging beats Metropolis at every precision",
+                all_of([(_name(bits), above(one)) for bits, one in gap.items()]),
+            ),
+            ("there the gap is smaller at 4 bits than at full precision", above(gap[FULL] - gap[4])),
+            ("the ring nears its limit more slowly (error at round 3 less that at round 20)", all_of(slower)),
+            (
+                "the random graph is more sensitive to weights and precision than the others",
+                all_of([(f"than the {g}", above(spread["Erdős–Rényi"] - spread[g])) for g in ("ring", "grid")]),
             ),
         ]
         return self.judged(said)
@@ -166,16 +189,46 @@ def _name(level: str | int) -> str:
     return "full" if level == FULL else f"{level} bits"
 
 
+DASHES = {FULL: "-", 8: "--", 6: "-.", 4: ":"}
+
+
+def _overview(axes: Any, table: Table) -> None:
+    """Every setting in one panel: colours are networks, dashes precisions; intervals are in the grouped views."""
+    whole_numbers(axes)
+    networks = {("ring", "uniform"): "ring, both rules"} | {
+        (g, w): f"{g}, {w}" for g in list(GRAPHS)[1:] for w in WEIGHINGS
+    }
+    for (graph, weights), name in networks.items():
+        colour = COLOURS[_place(graph, weights)]
+        part = table[(table["topology"] == graph) & (table["weights"] == weights)]
+        for precision, of in part.groupby("precision"):
+            by_round = 100 * of.groupby("round")["value"].mean()
+            width = 2.2 if precision == FULL else 1.1
+            axes.plot(by_round.index, by_round, color=colour, linestyle=DASHES[precision], linewidth=width)
+        axes.plot([], [], color=colour, linewidth=2.2, label=name)
+    for precision, dashes in DASHES.items():
+        axes.plot([], [], color="#7F7F7F", linestyle=dashes, label=_name(precision))
+    finish(axes, "communication round", "error (%)")
+
+
+def _place(graph: str, weighing: str) -> int:
+    """A network's place among the colours, the same in all figures that show networks."""
+    return 2 * list(GRAPHS).index(graph) + list(WEIGHINGS).index(weighing)
+
+
 def _curves(axes: Any, table: Table, columns: list[str]) -> None:
     whole_numbers(axes)
     graphs, weighings, precisions = list(GRAPHS), list(WEIGHINGS), list(PRECISIONS)
-    dashes = {FULL: "-", 8: "--", 6: "-.", 4: ":"}
     for levels, part in table.groupby(columns, sort=False):
         known = dict(zip(columns, levels, strict=True))
+        if "weights" in columns and part["topology"].iloc[0] == "ring":  # both rules give one matrix
+            if known["weights"] != weighings[0]:
+                continue
+            levels = tuple("both rules" if level == weighings[0] else level for level in levels)
         graph, weighing = known.get("topology", graphs[0]), known.get("weights", weighings[0])
-        place = 2 * graphs.index(graph) + weighings.index(weighing)
+        place = _place(graph, weighing)
         precision = known.get("precision", precisions[0])
         curve(
-            axes, part, "round", ", ".join(map(_name, levels)), place, 100, linestyle=dashes[precision], markersize=2,
+            axes, part, "round", ", ".join(map(_name, levels)), place, 100, linestyle=DASHES[precision], markersize=2,
             color=COLOURS[place if len(columns) > 1 else 0],
         )  # fmt: skip

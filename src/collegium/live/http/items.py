@@ -1,7 +1,7 @@
 """Validates request bodies: items with their names and views or scores, or one sentence on what is wrong.
 
-JSON for one item or many, NPY for arrays, PNG and JPEG for pictures. Nothing is unpickled, no name is ever a path, and
-what a header claims is compared with the body before any of it is used.
+JSON for one item or many, NPY for arrays, NPZ for views of several arrays, PNG and JPEG for pictures. Nothing is
+unpickled, no name is ever a path, and what a header claims is compared with the body before any of it is used.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import math
 import re
+import zipfile
+import zlib
 from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from typing import Annotated, Any, Generic, TypeVar
@@ -19,7 +21,9 @@ import numpy as np
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from numpy.typing import NDArray
 
-from collegium._serving.limits import JPEG, JSON, NPY, PNG, Limits, Refusal
+from collegium._serving.limits import JPEG, JSON, NPY, NPZ, PNG, Limits, Refusal
+from collegium._util.views import named_parts
+from collegium.errors import DataError
 from collegium.live.answers import Name
 
 Doubles = NDArray[np.float64]
@@ -30,6 +34,7 @@ NO_NAME = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Characters no name may have: control characters and line ends."""
 _DEEPEST_VIEW = 4
 _LONGEST_HEADER = 4096
+_MOST_PARTS = 32
 _UNPRINTED = re.compile(f"[{NO_NAME}\ud800-\udfff]")  # halves of characters cannot be written either
 _OPENING = re.compile(rb"[ \t\r\n\[]*+")
 
@@ -53,8 +58,8 @@ def parse(content_type: str, query: bytes, body: bytes, limits: Limits, classes:
     kind = check_kind(content_type)
     if kind == JSON:
         return _from_json(query, body, limits, classes)
-    if kind == NPY:
-        return _from_npy(query, body, limits, classes)
+    if kind in (NPY, NPZ):
+        return _from_arrays(kind, query, body, limits, classes)
     return _from_image(kind, query, body, limits)
 
 
@@ -62,9 +67,9 @@ def parse(content_type: str, query: bytes, body: bytes, limits: Limits, classes:
 def check_kind(content_type: str) -> str:
     """The kind of body a Content-Type names, if it is one of ours."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind not in (JSON, NPY, PNG, JPEG):
+    if kind not in (JSON, NPY, NPZ, PNG, JPEG):
         given = f"got {ascii(kind)[:60]}" if kind else "none was given"
-        raise Refusal(415, f"the Content-Type must be {JSON}, {NPY}, {PNG} or {JPEG}; {given}")
+        raise Refusal(415, f"the Content-Type must be {JSON}, {NPY}, {NPZ}, {PNG} or {JPEG}; {given}")
     return kind
 
 
@@ -108,6 +113,10 @@ def _body_decoder(classes: int) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(_Body[score])
 
 
+_TEXT = msgspec.json.Decoder(str)
+_RECORD = msgspec.json.Decoder(dict[str, float | bool | str | list[float] | None])
+_LISTED = msgspec.json.Decoder(list[Raw])
+_TEXTS = re.compile(rb'[ \t\r\n]*\[[ \t\r\n]*["{]')
 _FORMS = (
     'an item is {"id": …, "score": …} or {"id": …, "view": […]}, and many are {"items": […]}, '
     '{"ids": […], "scores": […]} or {"ids": […], "views": […]}'
@@ -116,7 +125,7 @@ _FORMS = (
 
 def _from_json(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
     options = options_of(query, ("trace", "wait"))
-    given: _Body[Any] = _decoded(_body_decoder(classes), body, "the body", classes)
+    given: _Body[Any] = decoded(_body_decoder(classes), body, "the body", classes)
     trace, wait = switch(options, "trace", given.trace), switch(options, "wait", given.wait)
     is_alone, is_list, is_columns = given.id is not UNSET, given.items is not UNSET, given.ids is not UNSET
     if is_alone + is_list + is_columns != 1:
@@ -126,7 +135,7 @@ def _from_json(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch
     if has_single > is_alone or has_columns > is_columns:
         raise Refusal(422, f"the body mixes two forms: {_FORMS}")
     if is_columns:
-        names = _check_names(given.ids, limits)  # type: ignore[arg-type]
+        names = check_names(given.ids, limits)  # type: ignore[arg-type]
         scores, views = _from_columns(given.scores, given.views, len(names))
     else:
         names, scores, views = _from_items([given] if is_alone else given.items, limits)  # type: ignore[arg-type, list-item]
@@ -134,18 +143,13 @@ def _from_json(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch
 
 
 def _from_items(items: list[_Item[Any]], limits: Limits) -> tuple[list[Name], Doubles | None, NDArray[Any] | None]:
-    names = _check_names([item.id for item in items], limits)
+    names = check_names([item.id for item in items], limits)
     scores = [item.score for item in items]
     unseen = [item.view is _NOTHING for item in items]
     if UNSET not in scores and all(unseen):
         return names, np.array(scores, np.float64), None
     if all(score is UNSET for score in scores) and not any(unseen):
-        views = [_numbers(item.view, f"the view of item {item.id!r:.60}", _DEEPEST_VIEW) for item in items]
-        other = next((k for k, view in enumerate(views) if view.shape != views[0].shape), None)
-        if other is not None:
-            shapes = f"item 0 has {views[0].shape}, item {other} {views[other].shape}"
-            raise Refusal(422, f"all views must have the same shape: {shapes}")
-        return names, None, np.stack(views)
+        return names, None, _stacked([_view(item.view, f"the view of item {item.id!r:.60}") for item in items])
     raise Refusal(422, "each item needs a score or a view, and all items of one request the same of the two")
 
 
@@ -157,11 +161,42 @@ def _from_columns(
     if not isinstance(scores, UnsetType):
         _check_count("scores", len(scores), n)
         return np.array(scores, np.float64), None
+    if _TEXTS.match(bytes(views)):
+        listed = decoded(_LISTED, bytes(views), "views")
+        _check_count("views", len(listed), n)
+        return None, _stacked([_view(view, f"view {i}") for i, view in enumerate(listed)])
     values = _numbers(views, "views", _DEEPEST_VIEW + 1)
     _check_count("views", len(values), n)
     if values.ndim < 2:
         raise Refusal(422, "views must be a list of lists: one list of numbers for each item")
     return None, values
+
+
+def _view(raw: Raw, what: str) -> Any:
+    """An item's view: nested lists of numbers, a text, or a record of named values."""
+    kind = bytes(raw).lstrip(b" \t\r\n")[:1]
+    if kind in (b'"', b"{"):
+        return decoded(_TEXT if kind == b'"' else _RECORD, bytes(raw), what)
+    return _numbers(raw, what, _DEEPEST_VIEW)
+
+
+def _stacked(views: list[Any]) -> NDArray[Any]:
+    """Views of many items as one array, of objects where they are texts or records; all alike."""
+    forms = [_form(view) for view in views]
+    other = next((k for k, form in enumerate(forms) if form != forms[0]), None)
+    if other is not None:
+        raise Refusal(422, f"all views must have the same shape: item 0 has {forms[0]}, item {other} {forms[other]}")
+    if isinstance(views[0], np.ndarray):
+        return np.stack(views)
+    stacked = np.empty(len(views), object)
+    stacked[:] = views
+    return stacked
+
+
+def _form(view: Any) -> str:
+    if isinstance(view, str):
+        return "a text"
+    return f"the names {', '.join(sorted(view))[:200]}" if isinstance(view, dict) else str(view.shape)
 
 
 @cache
@@ -179,7 +214,7 @@ def _numbers(raw: Raw, what: str, deepest: int) -> Doubles:
     if not 1 <= depth <= deepest:
         raise Refusal(422, f"{what} must be a list of numbers, nested at most {deepest} deep")
     try:
-        values = np.array(_decoded(_nested(depth), text, what), np.float64)
+        values = np.array(decoded(_nested(depth), text, what), np.float64)
     except (ValueError, TypeError):  # a Refusal is neither
         raise Refusal(422, f"{what}: all lists at one depth must have the same length") from None
     if not values.size:
@@ -187,18 +222,19 @@ def _numbers(raw: Raw, what: str, deepest: int) -> Doubles:
     return values
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str, classes: int = 2) -> Any:
+def decoded(decoder: msgspec.json.Decoder[Any], text: bytes, what: str, classes: int = 2, forms: str = _FORMS) -> Any:
+    """A text read as JSON, or `Refusal` with what is wrong in it. forms: which objects there are."""
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as problem:
-        raise Refusal(422, _sentence(str(problem), what, classes)) from None
+        raise Refusal(422, _sentence(str(problem), what, classes, forms)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise Refusal(400, f"{what} is not JSON: {problem}") from None
     except RecursionError:
         raise Refusal(400, f"{what} is nested too deep") from None
 
 
-def _sentence(message: str, what: str, classes: int) -> str:
+def _sentence(message: str, what: str, classes: int, forms: str) -> str:
     """Rewrites a message of msgspec, such as "Expected `float`, got `str` - at `$.items[3].score`"."""
     fact, _, place = message.partition(" - at ")
     place = place.strip("`").removeprefix("$").removeprefix(".")
@@ -209,7 +245,7 @@ def _sentence(message: str, what: str, classes: int) -> str:
     elif place.partition("[")[0] in ("score", "scores") or ".score" in place:
         hint = f": {_score_form(classes)}"
     elif "unknown field" in fact or "missing" in fact:
-        hint = f": {_FORMS}"
+        hint = f": {forms}"
     return f"{f'{what}, at {place}' if place else what}: {fact}{hint}"
 
 
@@ -229,29 +265,27 @@ _DTYPE = re.compile(r"'(?:[<>=]?(f[248]|[iu][248])|[|<>=]?(b1|i1|u1))'")
 _SHAPE = re.compile(r"\(\s*+(?:[0-9]{1,12}\s*+(?:,\s*+|(?=\)))){0,8}\)")
 
 
-def _from_npy(query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
+def _from_arrays(kind: str, query: bytes, body: bytes, limits: Limits, classes: int) -> Batch:
     options = options_of(query, ("id", "ids", "first", "scores", "trace", "wait"))
     given = [key for key in ("id", "ids", "first") if key in options]
     if len(given) != 1:
-        raise Refusal(422, "name the items of an NPY body by one of ?id=…, ?ids=a,b,c and ?first=100 in the address")
-    values = _npy(body)
-    if values.dtype.kind == "f" and not bool(np.isfinite(values).all()):
-        raise Refusal(422, "the array has NaN or infinite numbers: leave out what an agent has not seen")
+        raise Refusal(422, "name the items of arrays by one of ?id=…, ?ids=a,b,c and ?first=100 in the address")
+    values = _npy(body) if kind == NPY else _npz(body, limits)
     scored = switch(options, "scores", False)
     alone = given == ["id"]
     one_score = () if classes <= 2 else (classes,)
-    if alone:
+    if alone and values.dtype.names is None:
         values = values.reshape(1) if scored and values.size == 1 and not one_score else values[None]
     elif not values.ndim:
         raise Refusal(422, "the array's first axis must be the items; this array is a single number")
-    names = _check_names(_query_names(options, len(values), limits), limits)
+    names = check_names(_query_names(options, len(values), limits), limits)
     _check_count("the array's first axis", len(values), len(names))
     trace, wait = switch(options, "trace", False), switch(options, "wait", True)
     if scored:
-        if values.shape[1:] != one_score:
+        if values.shape[1:] != one_score or values.dtype.names is not None:
             raise Refusal(422, f"{_score_form(classes)}; the array has shape {values.shape}")
         return Batch(names, values.astype(np.float64), None, trace, wait, alone)
-    if values.ndim < 2:
+    if values.ndim < 2 and values.dtype.names is None:
         raise Refusal(422, "a view is more than one number; for scores already computed, add &scores=1 to the address")
     return Batch(names, None, values, trace, wait, alone)
 
@@ -299,7 +333,30 @@ def _npy(body: bytes) -> NDArray[Any]:
     flat = np.frombuffer(body, dtype, count, stop).astype(dtype.newbyteorder("="))
     if dtype.kind == "b":  # any byte may be there; only 0 is False
         flat = flat.view(np.uint8) != 0
+    if dtype.kind == "f" and not bool(np.isfinite(flat).all()):
+        raise Refusal(422, "the array has NaN or infinite numbers: leave out what an agent has not seen")
     return flat.reshape(shape, order="F" if order == "True" else "C")
+
+
+def _npz(body: bytes, limits: Limits) -> NDArray[Any]:
+    """The arrays of an NPZ file as one, with a field for each; what its directory claims is looked at first."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as file:
+            if sum(one.file_size for one in file.infolist()) > limits.bytes:
+                raise Refusal(413, f"the arrays are larger than {limits.bytes} bytes: send fewer items at a time")
+            if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in file.infolist()):
+                raise zipfile.BadZipFile
+            parts = {one.filename.removesuffix(".npy"): _npy(file.read(one)) for one in file.infolist()[:_MOST_PARTS]}
+    except Refusal:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError, ValueError):
+        raise Refusal(400, "the body is not an NPZ file: it must be as numpy.savez writes it") from None
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    try:
+        return named_parts(parts)
+    except (DataError, TypeError) as mistake:
+        raise Refusal(422, f"the arrays of an NPZ file are parts of one view: {mistake}") from None
 
 
 # -- pictures
@@ -341,7 +398,7 @@ def _too_large(size: str, limits: Limits) -> Refusal:
 # -- names and options
 
 
-def _check_names(names: Sequence[Name], limits: Limits) -> list[Name]:
+def check_names(names: Sequence[Name], limits: Limits) -> list[Name]:
     """All names, whole numbers where they are digits alone, if they are allowed and different."""
     if not names:
         raise Refusal(422, "there are no items in the request")
@@ -385,13 +442,8 @@ def options_of(query: bytes, allowed: Collection[str]) -> dict[str, str]:
     if not query:
         return {}
     try:
-        pairs = parse_qsl(
-            query.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=20,
-        )
+        text = query.decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise Refusal(422, "the options in the address must have the form ?name=value&name=value") from None
     options = dict(pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,9 @@ _ITEMS = {
 _BY_NEIGHBOUR = {
     "rejected_frames": ("frames_rejected", "Invalid frames from a neighbour."),
     "over_budget": ("over_budget", "Items, questions and frames of a neighbour beyond its budget, which were dropped."),
+    "compared": ("messages_compared", "Messages of a neighbour compared with the rest of their round (robust rules)."),
+    "far": ("messages_far", "Messages of a neighbour that lay far from the rest of their round."),
+    "forged": ("scores_forged", "Scores of others that a neighbour handed on and that those others have not signed."),
     "missed": ("messages_missed", "Messages of a neighbour missing when a round went on."),
 }
 _Values = float | Mapping[Any, float]
@@ -45,8 +48,13 @@ class Metrics(Collector):
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, agent: Agent, responses: Mapping[tuple[str, int], int]) -> None:
-        self._agent, self._responses = agent, responses
+    def __init__(
+        self,
+        agent: Agent,
+        responses: Mapping[tuple[str, int], int],
+        certificate_end: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._agent, self._responses, self._certificate_end = agent, responses, certificate_end
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -72,8 +80,31 @@ class Metrics(Collector):
         yield _counter("messages_re_requested", "Messages re-requested after their deadline.", status.re_requested)
         text = "Seconds in which submissions had to wait or were refused."
         yield _counter("overloaded_seconds", text, status.overloaded_s)
+        if (mass := status.mass) is not None:
+            parts = {(part,): getattr(mass, part) for part in ("own", "taken", "held", "given")}
+            yield _gauge(
+                "mass", "Views in running sums, by part: own and taken are as many as held and given.", parts, "part"
+            )
+            yield _gauge("mass_error", "Largest difference of the two for any item: rounding and no more.", mass.error)
+            yield _counter(
+                "epochs", "Times an item began anew because an agent was restarted, came or left.", mass.epochs
+            )
         yield _gauge("ready", "1 if all neighbours are connected.", status.ready)
+        yield _gauge("epoch", "How often the network was changed while it ran.", status.epoch)
         yield _gauge("version_info", "1, with the version of Collegium.", {(collegium_version(),): 1}, "version")
+        refused = sum(status.refused_peers.values())
+        yield _counter("peers_refused", "Reports of peers that were refused.", refused)
+        if status.privacy is not None:
+            text = "ε of all items together that this agent has sent with noise."
+            yield _gauge("privacy_spent_epsilon", text, status.privacy.spent)
+            if status.privacy.budget is not None:
+                text = "ε of all items together beyond which items are refused."
+                yield _gauge("privacy_budget_epsilon", text, status.privacy.budget)
+        caught = {(name,): 1.0 for name in status.caught}
+        yield _gauge("agent_caught", "1 for an agent that signed two scores of one item: left out.", caught, "agent")
+        end = self._certificate_end()
+        if end is not None:
+            yield _gauge("certificate_end_seconds", "When the agent's certificate ends, in seconds since 1970.", end)
         carried = {("sent",): status.bytes.sent, ("received",): status.bytes.received}
         yield _counter("bytes", "Bytes of frames sent and received.", carried, "direction")
         yield from _neighbours(status.neighbours)
@@ -97,7 +128,7 @@ def _filled(family: CounterMetricFamily | GaugeMetricFamily, value: _Values) -> 
 
 
 def _neighbours(neighbours: list[NeighbourStatus]) -> Iterator[Metric]:
-    states = {(n.name, str(state)): float(n.state == state) for n in neighbours for state in State}
+    states = {(n.name, state): float(n.state == state) for n in neighbours for state in (*State, "late", "going")}
     yield _gauge("neighbour_state", "1 for the state a neighbour is in.", states, "neighbour", "state")
     for field, (name, text) in _BY_NEIGHBOUR.items():
         yield _counter(name, text, {(n.name,): getattr(n, field) for n in neighbours}, "neighbour")

@@ -17,9 +17,11 @@ from collegium.errors import CollegiumError, LiveError
 from collegium.live.agent import Agent
 from collegium.live.answers import Accepted, Busy, Conflict, ItemResult, ItemResults
 from collegium.live.http.items import Batch, Doubles, check_kind, parse
+from collegium.trust import BudgetExceeded
 
 _LARGE = 1 << 18  # bodies from here on are decoded by the worker, so that the port stays responsive
-_STATUSES = {Busy: 429, Conflict: 409, LiveError: 503, CollegiumError: 422}  # the first that fits
+_STATUSES = {BudgetExceeded: 403, Busy: 429, Conflict: 409, LiveError: 503, CollegiumError: 422}  # the first that fits
+_MOMENT = 0.02  # seconds between two looks whether items begin
 _T = TypeVar("_T")
 
 
@@ -32,6 +34,22 @@ class Request(NamedTuple):
     receive: Receive
     wake: Callable[[], None]
     """Makes `receive` return."""
+
+
+def refusal_of(problem: CollegiumError) -> Refusal:
+    """What the agent refuses, with the status for it."""
+    if isinstance(problem, Refusal):
+        return problem
+    status = next(status for kind, status in _STATUSES.items() if isinstance(problem, kind))
+    return Refusal(status, str(problem), getattr(problem, "retry_after", None))
+
+
+def kind_of(request: Request) -> str:
+    """The kind of its body, if it is one that can be read."""
+    kind = check_kind(request.headers.get(b"content-type", b"").decode("latin-1"))
+    if request.headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise Refusal(415, "send the body as it is, without a Content-Encoding")
+    return kind
 
 
 class Submissions:
@@ -54,17 +72,19 @@ class Submissions:
 
     async def decide(self, request: Request) -> ItemResult | ItemResults | Accepted:
         """The result of one item, or those of many; how many were accepted if the request does not wait."""
-        kind = check_kind(request.headers.get(b"content-type", b"").decode("latin-1"))
-        if request.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise Refusal(415, "send the body as it is, without a Content-Encoding")
+        kind = kind_of(request)
         pieces: list[bytes] = []
         most, hint = self._settings.limits.of(kind), "send fewer items at a time, or NPY for JSON"
         try:
             await self._admission.read(request.receive, request.headers, pieces, most, hint)
+            model = self._agent.model
             batch, scores = await self._items(kind, request.query, pieces)
+            await self._beginning(batch)
+            if model is not self._agent.model:  # a new epoch has begun, with another one
+                batch, scores = await self._items(kind, request.query, pieces)
         finally:
             self._admission.release(pieces)
-        decided = self._submit(batch, scores)
+        decided = self._submit(batch, self._agent.enter(batch.names, scores, given=batch.scores is not None))
         if not batch.wait:
             return Accepted(len(batch.names))
         if not decided.done():
@@ -74,6 +94,12 @@ class Submissions:
         except LiveError as problem:
             raise Refusal(503, str(problem)) from None
         return results[0] if batch.alone else ItemResults(results)
+
+    async def _beginning(self, batch: Batch) -> None:
+        """Until items begin: between two epochs of the network none do, for a moment."""
+        end = asyncio.get_running_loop().time() + self._settings.answer_seconds
+        while self._agent.holds(batch.names) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(_MOMENT)
 
     async def _items(self, kind: str, query: bytes, pieces: list[bytes]) -> tuple[Batch, Doubles]:
         """The items and their scores; whatever may take long is done by the worker, one request after the other."""
@@ -114,8 +140,7 @@ class Submissions:
         try:
             return self._agent.submit(batch.names, scores, batch.trace)
         except CollegiumError as problem:
-            status = next(status for kind, status in _STATUSES.items() if isinstance(problem, kind))
-            raise Refusal(status, str(problem), getattr(problem, "retry_after", None)) from None
+            raise refusal_of(problem) from None
 
     async def _decision(self, decided: Future[list[ItemResult]], request: Request) -> None:
         """Until the network has decided; no longer than allowed, and not for a client that is gone."""

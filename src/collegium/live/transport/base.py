@@ -52,6 +52,12 @@ class Transport(ABC):
 
     sent_bytes: int = 0
     received_bytes: int = 0
+    on_going: Callable[[int], object] = staticmethod(lambda number: None)
+    """Called like `presence`, when a neighbour says that it goes for a moment; one that comes back is reported again,
+    without having left."""
+
+    def say_going(self) -> None:  # noqa: B027 - a transport that cannot tell does without
+        """Tell neighbours that this agent closes and may be back in a moment."""
 
     @abstractmethod
     def open(self, receive: Receive, presence: Presence) -> None:

@@ -59,7 +59,11 @@ class FaultyTransport(Transport):
     def received_bytes(self) -> int:  # type: ignore[override]
         return self._inner.received_bytes
 
+    def say_going(self) -> None:
+        self._inner.say_going()
+
     def open(self, receive: Receive, presence: Presence) -> None:
+        self._inner.on_going = self.on_going
         self._thread.start()
         self._inner.open(receive, presence)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ class Codec(ABC):
     themselves where `message_bits` is 64.
     """
 
+    adds_noise: ClassVar[bool] = False
+    """Whether receivers get something else than was meant, on purpose: noise that must be secret."""
+
     @property
     @abstractmethod
     def message_bits(self) -> int:
@@ -33,6 +36,13 @@ class Codec(ABC):
     def decode(self, codes: NDArray[Any]) -> Floats:
         """What a receiver makes of codes, elementwise."""
 
-    def max_score(self, growth: float) -> float:
-        """The largest score, in absolute value, whose messages fit when they grow up to `growth` times."""
+    def reach(self, score: float, width: int) -> float:
+        """The largest number that can arrive for scores up to `score`, in messages of `width` numbers."""
+        return score
+
+    def max_score(self, growth: float, rounding: float | None = None) -> float:
+        """The largest score, in absolute value, whose messages fit when they grow up to `growth` times.
+
+        rounding: how many times the error of one rounded message they can be off; growth - 1, if None.
+        """
         return 1e300 / growth

@@ -71,6 +71,6 @@ class Quantise(Codec):
     def decode(self, codes: NDArray[Any]) -> Floats:
         return np.asarray((2.0 * codes - (self.levels - 1)) * (self.bound / (self.levels - 1)), np.float64)
 
-    def max_score(self, growth: float) -> float:
+    def max_score(self, growth: float, rounding: float | None = None) -> float:
         # Each round may round up by a step, and a rule that adds to what it received adds to that as well.
-        return (self.bound - (growth - 1) * self.step) / growth
+        return (self.bound - (growth - 1 if rounding is None else rounding) * self.step) / growth

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
+from collegium._util.seat import Seat
 from collegium.protocol.base import Floats
 
 
@@ -16,3 +18,10 @@ class Combine(ABC):
 
         Weights of an item sum to one; a weight of 0 means that this agent is to be left out.
         """
+
+    def bears(self, m: int) -> int:
+        """How many liars among m values, the agent's own included, cannot move the result as far as they like."""
+        return 0
+
+    def check_seats(self, seats: Sequence[Seat]) -> None:  # noqa: B027 — most have nothing to check
+        """Raise where some agent hears too few others for what the combine promises; a plain mean promises nothing."""

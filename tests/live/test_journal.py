@@ -1,0 +1,96 @@
+"""Accepted items that outlive the process."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collegium import policy, topology
+from collegium.errors import LiveError
+from collegium.live import launcher
+from collegium.live.answers import Evidence, ItemResult
+from collegium.live.journal import Journal
+from collegium.network import collaborate
+from live_processes import running, wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+THREE = policy.uniform(topology.complete(3))
+
+
+def decided(name: int | str, statistic: float) -> ItemResult:
+    return ItemResult(name, "1", statistic, 1.0, True, Evidence(1, 1, []), 3, "given", [], [], 1.0, [1.0, statistic])
+
+
+def test_what_is_accepted_is_there_until_it_is_decided(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    first = journal.accept([1], np.array([0.1]))
+    journal.accept(["a", 1], np.array([0.2, 0.1]))
+    journal.decide([(first, [decided(1, 0.1 + 0.2)])])
+    journal.close()
+    again = Journal(tmp_path / "j")
+    assert [(name, score.tolist()) for name, score in again.unfinished()] == [(1, [0.1]), ("a", [0.2])]
+    found = again.result(1)
+    assert found is not None
+    assert found.statistic == 0.1 + 0.2
+    assert again.result("a") is None
+    assert again.result(2) is None
+    again.forget(time.time() + 1)
+    assert [name for name, _ in again.unfinished()] == ["a", 1]
+    assert again.result(1) is None
+    again.close()
+
+
+def test_it_survives_the_end_of_its_process_in_the_middle(tmp_path: Path) -> None:
+    program = """if True:
+        import os, sys, signal
+        import numpy as np
+        from pathlib import Path
+        from collegium.live.journal import Journal
+        journal = Journal(Path(sys.argv[1]))
+        for i in range(1000):
+            journal.accept([i], np.array([float(i)]))
+            if i == 300:
+                os.kill(os.getpid(), signal.SIGKILL)
+    """
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "j")])
+    assert ended.returncode == -signal.SIGKILL
+    journal = Journal(tmp_path / "j")
+    assert sorted(name for name, _ in journal.unfinished()) == list(range(301))
+    journal.close()
+
+
+def test_a_file_that_is_no_journal_is_said(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text("no database, but long enough to be looked at" * 40)
+    with pytest.raises(LiveError, match="cannot be used"):
+        Journal(tmp_path / "j")
+    with sqlite3.connect(tmp_path / "other") as other:
+        other.execute("CREATE TABLE requests (x)")
+    with pytest.raises(LiveError, match="cannot be used"):
+        Journal(tmp_path / "other")
+
+
+def test_items_accepted_before_all_agents_are_killed_are_answered(tmp_path: Path) -> None:
+    n = 300
+    scores = np.random.default_rng(0).normal(size=(n, 3))
+    with running(tmp_path / "net", THREE, rounds=10, journal=True) as network:
+        for k, member in enumerate(network):
+            with member.client(60.0) as client:
+                client.give(range(n), scores=scores[:, k])
+        for member in network:
+            os.kill(member.pid or 0, signal.SIGKILL)
+        wait_for(lambda: all(member.pid is None for member in network))
+        launcher.up(tmp_path / "net")
+        exact = collaborate(scores, THREE, 10).statistics[-1]
+        for k, member in enumerate(network):
+            with member.client(60.0) as client:
+                for i in range(n):
+                    found = client.result(i, wait=60)
+                    assert found is not None, f"agent {k}, item {i} was never answered"
+                    assert found.statistic == exact[i, k]
+                    assert not found.evidence.missing
