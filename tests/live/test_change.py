@@ -26,7 +26,6 @@ from collegium import policy, topology
 from collegium.cli.app import app
 from collegium.errors import InputFileError, LiveError, PolicyError
 from collegium.live import Client, change, configuration, keys, launcher
-from collegium.live import running as running_processes
 from collegium.live.agent import Agent
 from collegium.live.answers import ItemResult
 from collegium.live.apply import Wanted, apply
@@ -369,14 +368,40 @@ def test_an_agent_that_has_just_been_started_survives_being_asked_to_read_its_fi
         launcher.down(net)
 
 
-def test_a_joining_agent_that_ends_is_named(tmp_path: Path) -> None:
+def test_a_joining_agent_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = launcher.start
+
+    def start_and_kill(network: list[launcher.Member]) -> None:
+        start(network)
+        for member in network:
+            os.kill(wait_for(lambda member=member: member.pid), signal.SIGKILL)
+            wait_for(lambda member=member: member.pid is None)
+
     net = tmp_path / "net"
-    with running(net, FOUR), ThreadPoolExecutor(1) as pool:
-        new = net.resolve() / "agent-4.toml"
-        killed = pool.submit(lambda: os.kill(wait_for(lambda: running_processes.process(new)), signal.SIGKILL))
+    with running(net, FOUR):
+        monkeypatch.setattr(launcher, "start", start_and_kill)
         done = apply(net, Wanted(policy.uniform(topology.ring(5)), add=["agent-4"]), wait=3.0)
-        killed.result()
         assert done.waiting["agent-4"].startswith("it ended: ")
+
+
+def test_an_agent_that_joins_listens_on_ports_that_nobody_uses(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    create(net, FOUR, None, NetworkSettings(port=0, http_port=0))
+    network = launcher.members(net)
+    taken = {int(one.file.agent.listen.rpartition(":")[2]) for one in network}
+    next_one = max(taken) + 1
+    with socket.socket() as other:
+        try:
+            other.bind(("127.0.0.1", next_one))
+            other.listen()
+        except OSError:
+            pass  # another process has it: just as well
+        apply(net, Wanted(policy.uniform(topology.ring(5)), add=["agent-4"]))
+    new = next(one for one in launcher.members(net) if one.file.agent.name == "agent-4").file
+    port = int(new.agent.listen.rpartition(":")[2])
+    assert port > next_one
+    assert port != new.http.port
+    assert new.http.port not in taken | {one.file.http.port for one in network}
 
 
 def test_a_crash_in_the_middle_of_a_change(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from collegium.live.folder import (
     bracketed,
     free_ports,
     host_of,
+    in_use,
     is_public,
     largest_scores,
     model_of,
@@ -53,7 +54,7 @@ class Wanted:
     hosts: Sequence[str] = ("127.0.0.1",)
     """Of agents that join, in turn."""
     ports: tuple[int, int] | None = None
-    """Of the first agent that joins, for neighbours and for users; 0: free ones. The next after the highest if None."""
+    """Of the first agent that joins, for neighbours and for users; 0: free ones. If None, the next free after the highest."""
     trusted: Sequence[str] = ()
     new_authority: bool = False
     """Whether another authority takes over: both are trusted, and it signs the agents' next certificates."""
@@ -230,9 +231,7 @@ def _ports(network: list[Member], wanted: Wanted, joining: list[str]) -> dict[st
     if not joining:
         return {}
     hosts = [host_of(wanted.hosts[i % len(wanted.hosts)], tls=True) for i in range(len(joining))]
-    taken = [int(one.file.agent.listen.rpartition(":")[2]) for one in network]
-    firsts = wanted.ports or (max(taken) + 1, max(one.file.http.port for one in network) + 1)
-    ports, http_ports = free_ports(firsts, hosts)
+    ports, http_ports = free_ports(wanted.ports, hosts) if wanted.ports else _next_ports(network, hosts)
     token = next((one.file.http.token_sha256 for one in network if one.file.http.token_sha256), None)
     if token is None and any(map(is_public, hosts)):
         raise LiveError("an agent that other machines reach needs a token, and this network has none: run init anew")
@@ -242,6 +241,24 @@ def _ports(network: list[Member], wanted: Wanted, joining: list[str]) -> dict[st
         http = Port(host, http_port, token if public else None, https=public)
         found[name] = (f"tls/{bracketed(host)}:{port}", http)
     return found
+
+
+def _next_ports(network: list[Member], hosts: list[str]) -> list[list[int]]:
+    """For neighbours and for users: the first after those of the network that are in use nowhere."""
+    listen = [int(one.file.agent.listen.rpartition(":")[2]) for one in network]
+    http = [one.file.http.port for one in network]
+    taken, rows = {*listen, *http}, []
+    for highest in (max(listen), max(http)):
+        row: list[int] = []
+        for host in hosts:
+            after = range((row[-1] if row else highest) + 1, 65536)
+            port = next((port for port in after if port not in taken and not in_use(host, port)), None)
+            if port is None:
+                raise LiveError(f"no port above {highest} is free for an agent that joins: give --port and --http-port")
+            row.append(port)
+        rows.append(row)
+        taken.update(row)
+    return rows
 
 
 def _new(first: AgentFile, name: str, path: Path, port: Port, hosts: Sequence[str]) -> AgentFile:

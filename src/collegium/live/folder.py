@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import ipaddress
 import secrets
@@ -303,6 +304,17 @@ def free_ports(firsts: tuple[int, ...], hosts: list[str]) -> list[list[int]]:
                 raise LiveError(f"ports {first} to {last} are not all between 1 and 65535")
             rows.append(list(range(first, last + 1)) if first else [_free(host, held) for host in hosts])
     return rows
+
+
+def in_use(host: str, port: int) -> bool:
+    """Whether a port is taken on this machine; of another machine nothing is known."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that has just been closed is free
+        try:
+            tried.bind((host, port))
+        except OSError as problem:
+            return problem.errno == errno.EADDRINUSE
+    return False
 
 
 def _free(host: str, held: ExitStack) -> int:
