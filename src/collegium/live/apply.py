@@ -54,7 +54,7 @@ class Wanted:
     hosts: Sequence[str] = ("127.0.0.1",)
     """Of agents that join, in turn."""
     ports: tuple[int, int] | None = None
-    """Of the first agent that joins, for neighbours and for users; 0: free ones. None: the next free after the highest."""
+    """Of the first agent that joins, for neighbours and for users; 0: free ones. None: the next after the highest."""
     trusted: Sequence[str] = ()
     new_authority: bool = False
     """Whether another authority takes over: both are trusted, and it signs the agents' next certificates."""
