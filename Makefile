@@ -40,7 +40,7 @@ pythons: ## some hundred tests of what needs no PyTorch, with Python 3.12 and 3.
 	    env=.pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
 	    { test -x $$env/bin/python || $$python -m venv --without-pip $$env; } && \
 	    $(PYTHON) -m pip --python $$env/bin/python install --quiet --disable-pip-version-check -c constraints.txt \
-	        -e '.[tables,live,dashboard,onnx]' pytest pytest-timeout hypothesis skl2onnx lightgbm xgboost-cpu && \
+	        -e '.[tables,live,dashboard,onnx]' pytest pytest-rerunfailures pytest-timeout hypothesis skl2onnx lightgbm xgboost-cpu && \
 	    $$env/bin/python -VV && \
 	    $$env/bin/python -m pytest -q tests/test_import.py tests/test_team_files.py tests/network/test_first_numbers.py \
 	        tests/network/test_run.py tests/protocol/test_registry.py tests/agents/test_sklearn_model.py \
