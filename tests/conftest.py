@@ -15,8 +15,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under CI a test of processes, sockets or a browser that fails is run once more, and the summary names it (RERUN): it
-    runs beside other work there. At a desk it fails at once, so that its race is found."""
+    """In CI a test of processes, sockets or a browser that fails is run once more, and the summary names it (RERUN):
+    it runs beside other work there. At a desk it fails at once, so that its race is found."""
     if os.environ.get("CI"):
         for item in items:
             if any(item.get_closest_marker(name) for name in ("live", "ray", "browser")):
