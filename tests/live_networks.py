@@ -68,7 +68,7 @@ def in_memory(
             agent.stop()
 
 
-def wait_ready(agents: list[Agent], seconds: float = 30.0) -> None:
+def wait_ready(agents: list[Agent], seconds: float = 120.0) -> None:
     """Until every agent sees all its neighbours."""
     end = time.monotonic() + seconds
     while any(agent.why_not_ready() for agent in agents):
@@ -76,7 +76,7 @@ def wait_ready(agents: list[Agent], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: float = 60.0) -> np.ndarray:
+def decide(agents: list[Agent], scores: np.ndarray, names: Any = None, timeout: float = 120.0) -> np.ndarray:
     """Statistics of all rounds, shape (T+1, n, K) or (T+1, n, K, C), as the live agents report them."""
     names = list(range(len(scores))) if names is None else names
     futures = [agent.submit(names, scores[:, k], trace=True) for k, agent in enumerate(agents)]
@@ -91,9 +91,9 @@ def served(agent: Agent, settings: ServiceSettings | None = None, **options: Any
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        assert server.wait_started(30)
+        assert server.wait_started(60)
         yield server
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

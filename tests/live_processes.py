@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,19 +21,58 @@ from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
 from collegium.policy import Policy
+from collegium.schedule import Schedule
+from collegium.team import Team
 
 PATIENT = Deadlines(longest=30.0, least=5.0, view=30.0, item=90.0)
 
 
 @contextlib.contextmanager
-def running(folder: Path, policy: Policy, **settings: Any) -> Iterator[list[Member]]:
-    """Agents of a policy that are given scores, one process each."""
+def running(
+    folder: Path, policy: Policy | Schedule, team: Team | None = None, **settings: Any
+) -> Iterator[list[Member]]:
+    """Agents of a policy, one process each; without a team they are given scores."""
     settings.setdefault("deadlines", PATIENT)
-    create(folder, policy, None, NetworkSettings(port=0, http_port=0, **settings))
-    try:
-        yield launcher.up(folder, wait=60)
-    finally:
-        launcher.down(folder)
+    with created(folder, policy, team, **settings):
+        try:
+            yield launcher.up(folder, wait=120)
+        finally:
+            launcher.down(folder)
+
+
+@contextlib.contextmanager
+def created(folder: Path, policy: Policy | Schedule, team: Team | None = None, **settings: Any) -> Iterator[None]:
+    """The files of a network, on ports that no other process is given meanwhile, whether its agents run or not."""
+    with contextlib.ExitStack() as held:
+        for tries_left in (2, 1, 0):
+            create(folder, policy, team, NetworkSettings(port=0, http_port=0, **settings))
+            try:
+                for member in launcher.members(folder):
+                    keep_port(held, int(member.file.agent.listen.rpartition(":")[2]))
+                    keep_port(held, member.file.http.port)
+                break
+            except OSError:  # another process was given one of them in between
+                held.close()
+                shutil.rmtree(folder)
+                if not tries_left:
+                    raise
+        yield
+
+
+def keep_port(held: contextlib.ExitStack, port: int = 0) -> int:
+    """Keep a free port, or this one, from those who ask for any: bound without listening, it can be listened on."""
+    one = held.enter_context(socket.socket())
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", port))
+    return int(one.getsockname()[1])
+
+
+def kill(member: Member) -> None:
+    """End an agent's process in the middle; when this returns it has ended, and its ports are free."""
+    pid = member.pid
+    assert pid is not None, f"{member.file.agent.name} ended by itself: {member.exit_message()}"
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: member.pid is None)
 
 
 def ask_all(
@@ -38,7 +81,7 @@ def ask_all(
     names: Sequence[int] | None = None,
     batch: int = 1000,
     trace: bool = True,
-    timeout: float = 90.0,
+    timeout: float = 150.0,
     who: Sequence[int] | None = None,
 ) -> list[list[ItemResult]]:
     """Every agent's results of all items; each agent is called from a thread of its own, batch after batch."""
@@ -62,7 +105,7 @@ def statistics(answers: list[list[ItemResult]]) -> np.ndarray:
     return np.array([[one.trace for one in column] for column in answers], float).swapaxes(0, 2)
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """The condition's value, once it is true."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -72,7 +115,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 def status(member: Member) -> Status:
-    with member.client(10.0) as client:
+    with member.client(30.0) as client:
         return client.status()
 
 

@@ -10,19 +10,26 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from collections import deque
+from contextlib import contextmanager
 from pathlib import Path
 
 from collegium.live import keys
 from collegium.live.transport.base import Peer, Place, Tls
 
+_kept = deque()  # sockets that are bound and do not listen
+
 
 def free_ports(count):
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports that no other process is given before an agent listens on them, nor while it is restarted."""
+    made = [socket.socket() for _ in range(count)]
+    for one in made:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", 0))
+    _kept.extend(made)
+    while len(_kept) > 64:  # far more than one test has
+        _kept.popleft().close()
+    return [one.getsockname()[1] for one in made]
 
 
 def places(folder, hears, tls=True):
@@ -91,7 +98,7 @@ class Process:
         with self._changed:
             return [event[1:] for _, event in self.events if event[0] == kind]
 
-    def wait(self, *wanted, timeout=30.0, since=0):
+    def wait(self, *wanted, timeout=60.0, since=0):
         """When an event that begins so came, the first at or after `since` events; fails if none comes in time."""
         end = time.monotonic() + timeout
         with self._changed:
@@ -103,7 +110,7 @@ class Process:
                 assert left > 0, f"agent {self.number} had no {wanted} within {timeout} s: {self.events}"
                 self._changed.wait(left)
 
-    def wait_until(self, true, timeout=30.0):
+    def wait_until(self, true, timeout=60.0):
         end = time.monotonic() + timeout
         with self._changed:
             while not true():
@@ -128,7 +135,7 @@ class Process:
             self.signal(signal.SIGCONT)
             try:
                 self.tell("close")
-                self._child.wait(10)
+                self._child.wait(30)
             except (subprocess.TimeoutExpired, BrokenPipeError):
                 self.kill()
         self._reader.join(5)
