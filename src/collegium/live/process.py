@@ -29,7 +29,7 @@ from collegium.live.journal import Journal, JournaledAgent
 from collegium.live.peer_diagnosis import PeerDiagnosis
 from collegium.live.table import Doubles
 from collegium.live.transport.faulty import FaultyTransport
-from collegium.live.transport.zenoh import ZenohTransport
+from collegium.live.transport.zenoh import LEASE, ZenohTransport
 from collegium.live.upkeep import Upkeep
 
 _log = logging.getLogger("collegium.live")
@@ -52,9 +52,11 @@ def run(path: Path) -> None:
     faults = file.transport_faults()
     if faults is not None:
         _log.warning("%s adds faults on purpose: %s", place.name, faults)
-    # One that joins is met by its neighbours: they cannot let it in before they have prepared.
+    # One that joins is met by its neighbours: they cannot let it in before they have prepared. Nobody counts as gone
+    # in a pause in which none of its messages would count as lost.
+    lease = max(LEASE, file.deadlines.least)
     epochs = Epochs(
-        path.resolve(), file, ZenohTransport(place, diagnosis, dials=not file.agent.joins),
+        path.resolve(), file, ZenohTransport(place, diagnosis, dials=not file.agent.joins, lease=lease),
         _Agents(path.resolve(), journal),
         on_left=lambda: os.kill(os.getpid(), signal.SIGTERM),
         wrap=lambda transport: transport if faults is None else FaultyTransport(transport, faults),

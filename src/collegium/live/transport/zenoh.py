@@ -22,7 +22,7 @@ from collegium.live.transport.base import Peer, Place, Presence, Receive, Transp
 
 log = logging.getLogger(__name__)
 
-LEASE_MS = 2000  # a neighbour that has sent nothing for so long is gone
+LEASE = 2.0  # seconds: a neighbour that has sent nothing for so long is gone
 RETRY_MS = 500  # pause between attempts to reach a neighbour
 OPEN_MS = 2000  # longest time for one attempt: a stopped process accepts the connection and never answers
 STALL_US = 100_000  # longest wait for a neighbour whose queue is full; then it loses frames, and the others get theirs
@@ -48,14 +48,17 @@ class ZenohTransport(Transport):
         place: the agent's place in the network.
         diagnosis: given the name in the certificate of each link.
         dials: whether it connects to its neighbours, and not only they to it.
+        lease: seconds after which this agent counts as gone when it has sent nothing.
 
     Frames arrive on threads of Zenoh's Python package, two for each neighbour: one for what it broadcasts and one for
     what it sends to this agent alone, so that the frames of one that floods do not stand before those of the others.
     """
 
-    def __init__(self, place: Place, diagnosis: PeerDiagnosis | None = None, dials: bool = True) -> None:
-        self._place = place
-        self._config = configuration(place)
+    def __init__(
+        self, place: Place, diagnosis: PeerDiagnosis | None = None, dials: bool = True, lease: float = LEASE
+    ) -> None:
+        self._place, self._lease = place, round(1000 * lease)
+        self._config = configuration(place, self._lease)
         if not dials:
             self._config["connect"]["endpoints"] = []
         self._diagnosis = diagnosis
@@ -173,7 +176,7 @@ class ZenohTransport(Transport):
 
     def use(self, place: Place) -> None:
         """Other neighbours, from the next `renew` on; those who stay keep their numbers."""
-        self._config, self._place = configuration(place), place
+        self._config, self._place = configuration(place, self._lease), place
         self._names = {peer.number: peer.name for peer in place.neighbours}
         if self._diagnosis is not None:
             self._diagnosis.use(place)
@@ -362,7 +365,7 @@ class ZenohTransport(Transport):
                 self._undeclared.pop(number, None)
                 self._report(number, False)
             return
-        sockets.break_stalled(link.src, link.dst, LEASE_MS)
+        sockets.break_stalled(link.src, link.dst, self._lease)
         if self._place.tls is None:
             self._links[link.src, link.dst] = _Link(link.src, link.dst, "", str(link.zid), time.monotonic())
         elif link.auth_identifier is not None:
@@ -451,8 +454,8 @@ def _channels(place: Place, peer: Peer) -> list[str]:
     return [*(["say"] if peer in place.hears else []), f"to/{place.name}", "notice"]
 
 
-def configuration(place: Place) -> dict[str, Any]:
-    """Zenoh's configuration for one agent, checked as far as can be seen without opening it."""
+def configuration(place: Place, lease: int = round(1000 * LEASE)) -> dict[str, Any]:
+    """Zenoh's configuration for one agent, checked as far as can be seen without opening it; lease: milliseconds."""
     check_name(place.network, "a network's name")
     for name in (place.name, *(peer.name for peer in place.neighbours)):
         check_name(name)
@@ -462,7 +465,7 @@ def configuration(place: Place) -> dict[str, Any]:
         "protocols": ["tls" if place.tls else "tcp"],
         "rx": {"max_message_size": LARGEST_FRAME},
         "tx": {
-            "lease": LEASE_MS,
+            "lease": lease,
             "keep_alive": 4,
             "queue": {
                 "congestion_control": {
