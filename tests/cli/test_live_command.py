@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -197,13 +198,16 @@ def test_mistakes_get_a_sentence(cli, tmp_path, monkeypatch, arguments, sentence
 
 
 @pytest.mark.live
-def test_a_copied_folder_does_not_end_the_agents_of_the_first(cli, tmp_path):
+def test_a_copied_folder_neither_ends_nor_shows_the_agents_of_the_first(cli, tmp_path):
     net, copy = tmp_path / "net", tmp_path / "copy"
     cli("live", "init", "--topology", "ring:2", "--port", 0, "--http-port", 0, "--no-tls", "--out", net)
     try:
         cli("live", "up", net)
         shutil.copytree(net, copy)
         assert cli("live", "down", copy).out == "none was running\n"
+        assert re.search(r"agent-\d ended at once: .*in use", cli("live", "up", copy, code=2).err)
+        with (net / "agent-0.toml").open("a") as broken:
+            broken.write("x = [")
         net.rename(tmp_path / "moved")
         assert cli("live", "down", tmp_path / "moved").out == "2 agents ended\n"
     finally:

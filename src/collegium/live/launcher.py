@@ -76,14 +76,17 @@ class Member:
 
 def members(folder: str | Path) -> list[Member]:
     """The agents of a folder, by number."""
-    folder = Path(folder)
+    found = [Member(path, config.read(path)) for path in _paths(Path(folder))]
+    return sorted(found, key=lambda one: (one.file.agent.number, one.path))
+
+
+def _paths(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputFileError(f"{folder}: no such folder; collegium live init makes one")
-    paths = [path for path in folder.glob("agent-*.toml") if not path.name.endswith(".next.toml")]
+    paths = [path.resolve() for path in folder.glob("agent-*.toml") if not path.name.endswith(".next.toml")]
     if not paths:
         raise InputFileError(f"{folder} has no agent-*.toml in it: it is not a network that collegium live init made")
-    found = [Member(path.resolve(), config.read(path)) for path in paths]
-    return sorted(found, key=lambda one: (one.file.agent.number, one.path))
+    return paths
 
 
 def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
@@ -96,18 +99,19 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
     try:
         with _alone(Path(folder)):
             started = [member for member in network if member.pid is None]
+            begun = time.monotonic()
             start(started)
     except OSError as problem:
         raise LiveError(f"the agents of {folder} cannot be started: {problem}") from None
     end = time.monotonic() + wait
     for member in network:
-        while (reason := _not_ready_reason(member)) is not None:
+        while (reason := _not_ready_reason(member, begun if member in started else None)) is not None:
             ended = next((one for one in started if one.pid is None), None)
             if ended is not None:
-                _stop(started)
+                _stop([one.path for one in started])
                 raise LiveError(f"{ended.file.agent.name} ended at once: {ended.exit_message() or 'its log is empty'}")
             if time.monotonic() > end:
-                _stop(started)
+                _stop([one.path for one in started])
                 name = member.file.agent.name
                 raise LiveError(
                     f"{name} is not ready after {wait:g} s ({reason}): see {member.log}; all were ended again"
@@ -118,9 +122,9 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
 
 def down(folder: str | Path, wait: float = 20.0) -> int:
     """End the agents of a folder that run on this machine; how many there were."""
-    running = [member for member in members(folder) if member.pid is not None]
-    _stop(running, wait)
-    return len(running)
+    here = [path for path in _paths(Path(folder)) if running.process(path) is not None]
+    _stop(here, wait)
+    return len(here)
 
 
 def revoked(folder: str | Path) -> list[str]:
@@ -191,21 +195,20 @@ def _issue(authority: keys.Authority, member: Member, days: int) -> datetime:
     return keys.check(tls, me.name)
 
 
-def _stop(network: list[Member], wait: float = 20.0) -> None:
-    left = [member for member in network if member.pid is not None]
+def _stop(paths: list[Path], wait: float = 20.0) -> None:
+    left = paths
     for which, seconds in ((signal.SIGTERM, wait), (signal.SIGKILL, 5.0)):
-        for number in [member.pid for member in left]:
+        for number in map(running.process, left):
             if number is not None:  # it has ended meanwhile
                 with suppress(ProcessLookupError):
                     os.kill(number, which)
         end = time.monotonic() + seconds
-        while left and time.monotonic() < end:
+        while (left := [path for path in left if running.process(path) is not None]) and time.monotonic() < end:
             time.sleep(0.02)
-            left = [member for member in left if member.pid is not None]
-    for member in network:
-        if member not in left:
+    for path in paths:
+        if path not in left:
             with suppress(OSError):  # a folder that cannot be written: a note of no process is harmless
-                running.forget(member.path)
+                running.forget(path)
 
 
 def start(network: list[Member]) -> None:
@@ -229,11 +232,13 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _not_ready_reason(member: Member) -> str | None:
-    """Why an agent is not ready; None if it is."""
+def _not_ready_reason(member: Member, started: float | None) -> str | None:
+    """Why an agent is not ready; None if it is. started: when its process was, if that was just now."""
     try:
         with member.client(timeout=3.0) as client:
             status = client.status()
     except LiveError:
         return "it does not answer"
+    if started is not None and status.up_s > time.monotonic() - started:  # from a copy of the folder, perhaps
+        return f"a process that was there before answers on port {member.file.http.port}"
     return member.is_another(status) or status.not_ready_reason
