@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,7 +36,7 @@ from collegium.live.transport.zenoh import ZenohTransport
 from collegium.network import collaborate
 from collegium.policy import Policy
 from collegium.team import Team
-from live_processes import PATIENT, ask_all, running, status, wait_for
+from live_processes import ask_all, created, keep_port, kill, running, status, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 FOUR = policy.uniform(topology.ring(4))
@@ -186,9 +186,9 @@ def test_what_is_beyond_this_change_is_not_waited_for() -> None:
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Path:
-    create(tmp_path / "net", FOUR, None, NetworkSettings(port=0, http_port=0))
-    return tmp_path / "net"
+def network(tmp_path: Path) -> Iterator[Path]:
+    with created(tmp_path / "net", FOUR):
+        yield tmp_path / "net"
 
 
 def test_a_configuration_is_used_if_it_is_signed(network: Path, tmp_path: Path) -> None:
@@ -219,6 +219,10 @@ def test_what_cannot_be_applied_is_said_in_a_sentence(network: Path) -> None:
         apply(network, Wanted(remove=["agent-1"]))
     with pytest.raises(PolicyError, match="the network has 4 agents and there are 5"):
         apply(network, Wanted(FOUR, add=["agent-4"]))
+    with pytest.raises(LiveError, match="nothing is to change"):
+        apply(network, Wanted())
+    with pytest.raises(LiveError, match="ports are for agents that join"):
+        apply(network, Wanted(rounds=7, ports=(0, 0)))
     (network / "ca.key").unlink()
     with pytest.raises(InputFileError, match="where collegium live init was run"):
         apply(network, Wanted(rounds=7))
@@ -261,15 +265,21 @@ def test_a_neighbour_that_is_behind_is_given_the_configuration_again(network: Pa
 
 
 class Sensors:
-    """Items for some agents, a batch every tenth of a second, until it is left; what each agent answered."""
+    """Items for some agents, a batch every tenth of a second, until it is left; what each agent answered.
 
-    def __init__(self, urls: dict[str, str], batch: int = 10) -> None:
+    Nobody waits long for the agent that leaves. Requests to agents that are not there wait in threads of their own.
+    """
+
+    def __init__(self, urls: dict[str, str], leaving: str, batch: int = 10) -> None:
         self.rng = np.random.default_rng(0)
         self.scores: list[dict[str, float]] = []
         self.answers: dict[str, list[Future[list[ItemResult]]]] = {name: [] for name in urls}
         self._batch, self._stack, self._over = batch, ExitStack(), threading.Event()
-        self._clients = {name: self._stack.enter_context(Client(url, timeout=20.0)) for name, url in urls.items()}
-        self._pool = self._stack.enter_context(ThreadPoolExecutor(40 * len(urls)))
+        self._clients = {
+            name: self._stack.enter_context(Client(url, timeout=20.0 if name == leaving else 90.0))
+            for name, url in urls.items()
+        }
+        self._pool = self._stack.enter_context(ThreadPoolExecutor(1000 * len(urls)))
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
@@ -281,6 +291,11 @@ class Sensors:
                 mine = [row[name] for row in rows]
                 asked = self._pool.submit(client.decide, range(first, first + self._batch), scores=mine, trace=True)
                 self.answers[name].append(asked)
+
+    def wait_for_more(self, batches: int = 10) -> None:
+        """Until so many more were sent."""
+        enough = len(self.scores) + batches * self._batch
+        wait_for(lambda: len(self.scores) >= enough)
 
     def __enter__(self) -> "Sensors":
         self._thread.start()
@@ -302,26 +317,17 @@ class Sensors:
         return found
 
 
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
-
-
 def test_one_joins_and_one_leaves_under_load_and_no_item_is_lost(tmp_path: Path) -> None:
     """Every item is decided in one of the two networks, by all its agents, with the simulator's numbers."""
-    with running(tmp_path / "net", FOUR) as network:
-        ports = free_ports(2)
+    with running(tmp_path / "net", FOUR) as network, ExitStack() as held:
+        ports = keep_port(held), keep_port(held)
         urls = {f"agent-{k}": f"http://127.0.0.1:{network[k].file.http.port}" for k in range(4)}
         old, new = [f"agent-{k}" for k in range(4)], ["agent-0", "agent-2", "agent-3", "agent-4"]
-        with Sensors({**urls, "agent-4": f"http://127.0.0.1:{ports[1]}"}) as sensors:
-            time.sleep(1.0)
-            done = apply(
-                tmp_path / "net", Wanted(FOUR, add=["agent-4"], remove=["agent-1"], ports=(ports[0], ports[1]))
-            )
-            time.sleep(1.0)
+        with Sensors({**urls, "agent-4": f"http://127.0.0.1:{ports[1]}"}, leaving="agent-1") as sensors:
+            sensors.wait_for_more()
+            wanted = Wanted(FOUR, add=["agent-4"], remove=["agent-1"], ports=ports)
+            done = apply(tmp_path / "net", wanted, wait=120.0)
+            sensors.wait_for_more()
         assert (done.number, done.joining, done.leaving, done.waiting) == (1, ["agent-4"], ["agent-1"], {})
         stay = ["agent-0", "agent-2", "agent-3"]
         failed = {(name, str(one.exception())) for name in stay for one in sensors.answers[name] if one.exception()}
@@ -341,31 +347,31 @@ def test_one_joins_and_one_leaves_under_load_and_no_item_is_lost(tmp_path: Path)
         assert [one.file.agent.name for one in members] == new
         assert all(one.file.talk.epoch == 1 and not one.file.agent.joins for one in members)
         launcher.down(tmp_path / "net")
-        again = launcher.up(tmp_path / "net", wait=60)  # from the files that the agents wrote
+        again = launcher.up(tmp_path / "net", wait=120)  # from the files that the agents wrote
         for column in ask_all(again, np.ones((5, 4)), trace=False):
             assert all(not one.missed and not one.evidence.missing for one in column)
 
 
 def test_an_agent_that_has_just_been_started_survives_being_asked_to_read_its_files(tmp_path: Path) -> None:
     """`apply` starts those that join, and then tells all to look at the new configuration."""
-    net = tmp_path / "net"
-    create(net, policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0))
-    network = launcher.members(net)
+    net, end = tmp_path / "net", time.monotonic() + 120
 
     def tell(member: launcher.Member) -> None:
-        while (pid := member.pid) is None:
-            pass
+        while (pid := member.pid) is None:  # at once, and not a moment later
+            assert time.monotonic() < end
         os.kill(pid, signal.SIGHUP)
 
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            told = [pool.submit(tell, member) for member in network]
-            launcher.start(network)
-            for one in told:
-                one.result()
-        wait_for(lambda: all(_answers(member) and status(member).ready for member in network))
-    finally:
-        launcher.down(net)
+    with created(net, policy.uniform(topology.ring(3))):
+        network = launcher.members(net)
+        try:
+            with ThreadPoolExecutor(3) as pool:
+                told = [pool.submit(tell, member) for member in network]
+                launcher.start(network)
+                for one in told:
+                    one.result()
+            wait_for(lambda: all(_answers(member) and status(member).ready for member in network))
+        finally:
+            launcher.down(net)
 
 
 def test_a_joining_agent_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,8 +380,7 @@ def test_a_joining_agent_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.
     def start_and_kill(network: list[launcher.Member]) -> None:
         start(network)
         for member in network:
-            os.kill(wait_for(lambda member=member: member.pid), signal.SIGKILL)
-            wait_for(lambda member=member: member.pid is None)
+            kill(member)
 
     net = tmp_path / "net"
     with running(net, FOUR):
@@ -391,11 +396,12 @@ def test_an_agent_that_joins_listens_on_ports_that_nobody_uses(tmp_path: Path) -
     taken = {int(one.file.agent.listen.rpartition(":")[2]) for one in network}
     next_one = max(taken) + 1
     with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as an agent does: what was just closed is free
         try:
             other.bind(("127.0.0.1", next_one))
             other.listen()
         except OSError:
-            pass  # another process has it: just as well
+            next_one -= 1  # another process has it, perhaps for this moment only
         apply(net, Wanted(policy.uniform(topology.ring(5)), add=["agent-4"]))
     new = next(one for one in launcher.members(net) if one.file.agent.name == "agent-4").file
     port = int(new.agent.listen.rpartition(":")[2])
@@ -409,13 +415,13 @@ def test_a_crash_in_the_middle_of_a_change(tmp_path: Path) -> None:
     with running(tmp_path / "net", FOUR) as network:
         victim = network[2]
 
-        def kill() -> None:
+        def kill_it() -> None:
             wait_for(lambda: "configuration 1 is being prepared" in victim.log.read_text())
-            os.kill(victim.pid or 0, signal.SIGKILL)
+            kill(victim)
 
         with ThreadPoolExecutor(1) as pool:
-            killed = pool.submit(kill)
-            done = apply(tmp_path / "net", Wanted(rounds=7, policy=policy.uniform(topology.complete(4))))
+            killed = pool.submit(kill_it)
+            done = apply(tmp_path / "net", Wanted(rounds=7, policy=policy.uniform(topology.complete(4))), wait=120.0)
             killed.result()
         assert not done.waiting
         (tmp_path / "net" / configuration.FILE).unlink()  # it has only its neighbours to learn it from
@@ -448,12 +454,11 @@ def test_other_models_from_the_command_line(tmp_path: Path) -> None:
         team = Team([(f"camera-{k}", LogisticRegression(C=strength)) for k in range(3)], over, rounds=5)
         teams.append(team.fit(views, y))
         teams[-1].save(tmp_path / f"team-{strength}")
-    create(tmp_path / "net", over, teams[0], NetworkSettings(port=0, http_port=0, rounds=5, deadlines=PATIENT))
-    network = launcher.up(tmp_path / "net", wait=60)
-    try:
+    with running(tmp_path / "net", over, teams[0], rounds=5) as network:
         for number, team in enumerate(teams):
             if number:
-                command = ["live", "apply", str(tmp_path / "net"), "--team", str(tmp_path / "team-0.001"), "--json"]
+                command = ["live", "apply", str(tmp_path / "net"), "--team", str(tmp_path / "team-0.001")]
+                command += ["--wait", "120", "--json"]
                 done = CliRunner().invoke(app, command)
                 assert (done.exit_code, json.loads(done.stdout)["number"]) == (0, 1), done.output
             wanted = team.run([view[:5] for view in views]).statistics[-1]
@@ -463,8 +468,6 @@ def test_other_models_from_the_command_line(tmp_path: Path) -> None:
                 asked = [pool.submit(c.decide, names, views=v[:5]) for c, v in zip(clients, views, strict=True)]
                 found = [[one.statistic for one in future.result()] for future in asked]
             assert np.allclose(np.array(found).T, wanted, rtol=1e-12, atol=1e-12)
-    finally:
-        launcher.down(tmp_path / "net")
 
 
 def test_another_authority_takes_over(tmp_path: Path) -> None:
@@ -472,7 +475,7 @@ def test_another_authority_takes_over(tmp_path: Path) -> None:
     with running(tmp_path / "net", policy.uniform(topology.ring(3))) as network:
         net = tmp_path / "net"
         old = (net / "ca.pem").read_text()
-        done = apply(net, Wanted(new_authority=True))
+        done = apply(net, Wanted(new_authority=True), wait=120.0)
         assert (done.number, done.waiting) == (1, {})
         both = (net / "ca.pem").read_text()
         assert both.endswith(old)
@@ -486,9 +489,9 @@ def test_another_authority_takes_over(tmp_path: Path) -> None:
         for column in ask_all(network, np.ones((5, 3)), trace=False):
             assert all(not one.missed and not one.evidence.missing for one in column)
         assert not [one for one in network if "has left" in one.log.read_text()]
-        assert not apply(net, Wanted(new_authority=True)).waiting
+        assert not apply(net, Wanted(new_authority=True), wait=120.0).waiting
         assert old not in (net / "ca.pem").read_text()  # the first one is not trusted any more
         wait_for(lambda: all(one.log.read_text().count("a new certificate is in use") == 2 for one in network))
         wait_for(lambda: all(status(one).ready for one in network))
         launcher.revoke(net, "agent-2")  # signed by the newest one
-        wait_for(lambda: network[2].pid is None, 30)
+        wait_for(lambda: network[2].pid is None)
