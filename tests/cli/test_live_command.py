@@ -185,6 +185,7 @@ def test_demo_finds_no_difference(cli, tmp_path, classes):
         (["init", "--team", "nowhere"], "nowhere"),
         (["up", "nowhere"], "no such folder; collegium live init makes one"),
         (["status", "."], "has no agent-*.toml"),
+        (["apply", "net", "--add", "agent-3", "--port", "7500"], "give --port and --http-port, or neither"),
     ],
 )
 def test_mistakes_get_a_sentence(cli, tmp_path, monkeypatch, arguments, sentence):

@@ -123,6 +123,11 @@ def _next(
         who = f": {', '.join(sorted(behind))} has yet to go over" if behind else ""
         raise LiveError(f"the change before this one (epoch {newest}) is not finished{who}; see collegium live status")
     names = _names(list(old), wanted)
+    changed = (wanted.policy, wanted.team, wanted.rounds, wanted.rule)
+    if not (wanted.add or wanted.remove or wanted.new_authority) and all(one is None for one in changed):
+        raise LiveError(
+            "nothing is to change: give --topology, --team, --add, --remove, --rounds, --rule or --new-authority"
+        )
     policy = wanted.policy or (wanted.team.policy if wanted.team is not None else _policy(network, names))
     if policy.size != len(names):
         raise PolicyError(f"the network has {policy.size} agents and there are {len(names)}: {', '.join(names)}")
@@ -229,6 +234,8 @@ def _bound(file: AgentFile) -> float:
 def _ports(network: list[Member], wanted: Wanted, joining: list[str]) -> dict[str, tuple[str, Port]]:
     """Where agents that join listen, for neighbours and for users."""
     if not joining:
+        if wanted.ports:
+            raise LiveError("ports are for agents that join, and none does: leave out --port and --http-port")
         return {}
     hosts = [host_of(wanted.hosts[i % len(wanted.hosts)], tls=True) for i in range(len(joining))]
     ports, http_ports = free_ports(wanted.ports, hosts) if wanted.ports else _next_ports(network, hosts)

@@ -9,6 +9,7 @@ import typer
 from collegium.cli.live.shared import AsJson, Folder, QuantiserBound, Trust, listed, need, sized
 from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
 from collegium.cli.rules import Bits, RuleName, read_rule
+from collegium.errors import LiveError
 
 
 def apply_network(
@@ -48,6 +49,8 @@ def apply_network(
     from collegium.live.apply import Wanted, apply
     from collegium.team import Team
 
+    if (port is None) is not (http_port is None):
+        raise LiveError("an agent that joins listens on two ports: give --port and --http-port, or neither")
     trusted = listed(trust)
     saved = None if team is None else Team.load(team, trusted=trusted)
     over = None if topology is None else read_network_or_policy(sized(topology, saved), policy)[0]
