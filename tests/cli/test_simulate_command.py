@@ -1,6 +1,7 @@
 import csv
 import gzip
 import json
+import re
 
 import numpy as np
 import pandas
@@ -12,6 +13,7 @@ from collegium import agents, collaborate, links, policy, protocol, topology
 X = np.tanh(np.random.default_rng(0).normal(size=(40, 6)) + 0.3)
 Y = np.where(np.arange(40) % 2, 1, -1)
 RING = policy.uniform(topology.ring(6))
+SOCIAL = ["--rule", "social-learning"]
 
 
 @pytest.fixture
@@ -349,14 +351,35 @@ def test_liars(cli, files):
     assert json.loads(cli(*by_name, "--liars", "camera 2, camera 4", "--json").out)["liars"] == [2, 4]
     assert json.loads(cli(*by_name, "--liars", "camera 2", "--json").out)["liars"] == [2]
     assert "their numbers or names" in cli(*by_name, "--liars", "camera 9", code=2).err
+    star = (*at[:2], "star:6", "--attack", "mimic", "--liars", "cut:1", "--json")
+    assert json.loads(cli(*star).out)["liars"] == [0]
     shown = cli(*at, *lie, "--liars", "2,").out
     assert "liars: 2; what follows is of the 5 others" in shown
     for arguments, complaint in (
         (("--liars", "1"), "give both"),
         (("--attack", "mimic", "--liars", "x"), "a number of agents"),
         (("--attack", "mimicry", "--liars", "1"), "mimicry"),
+        (("--attack", "split:far", "--liars", "1"), "must be a number, as in split:2.0"),
     ):
         assert complaint in cli(*at, *arguments, code=2).err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("written", "size"), [("split", 2.0), ("split:3", 3.0), ("dissension:0.5", 0.5)])
+def test_attacks_that_need_the_network_take_it(cli, files, written, size):
+    from collegium import trust
+
+    grid = policy.uniform(topology.grid(2, 3))
+    at = ("simulate", files / "scores.csv", "grid:2x3", "--labels", files / "y.csv", "--rounds", 3, "--json")
+    facts = json.loads(cli(*at, "--attack", written, "--liars", "cut:2").out)
+    liars = trust.placement.on_cut(grid.graph, 2)
+    if written.startswith("split"):
+        attack = trust.attacks.Split.of(grid.graph, liars, size)
+    else:
+        attack = trust.attacks.Dissension.along(grid, size)
+    assert facts["liars"] == liars.tolist()
+    assert facts["errors"] == collaborate(X, grid, 3, liars=trust.Liars(liars, attack)).errors(Y).tolist()
+    said = cli(*at[:2], "exact:6", "--attack", written, "--liars", "2", code=2).err
+    assert "a schedule changes from round to round" in said.replace("\n", " ")
 
 
 @pytest.mark.parametrize("names", [("dog", "cat"), ()])
@@ -370,3 +393,26 @@ def test_a_score_record_is_simulated_on_its_test_items(cli, tmp_path, names):
     assert facts["decisions"] == named.tolist()
     refused = cli("simulate", tmp_path / "record.npz", "ring:6", "--classes", "dog,cat", code=2)
     assert "has its own labels: leave out --labels and --classes" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "bits"),
+    [("ring:6", ["--rule", "chebyshev"], 16), ("eigenvalue-steps:ring:6", [], 16), ("ring:6", SOCIAL, 6)],
+)
+def test_bits_alone_make_a_bound_for_rules_whose_messages_grow(cli, files, network, options, bits):
+    """Every score just fits, and messages are nearly those of full precision."""
+    at = ("simulate", files / "scores.csv", network, *options, "--rounds", 3, "--json")
+    rounded, full = (json.loads(cli(*at, *more).out) for more in (["--bits", bits], []))
+    assert rounded["bits"] == [bits / 64 * one for one in full["bits"]]
+    if bits == 16:
+        assert np.abs(np.array(rounded["statistics"]) - full["statistics"]).max() < 1e-2
+
+
+def test_too_few_bits_say_how_many_would_do(cli, files):
+    at = ("simulate", files / "scores.csv", "eigenvalue-steps:ring:6", "--rounds", 3, "--bits")
+    said = cli(*at, 2, code=2).err.replace("\n", " ")
+    enough = int(re.search(r"take ([0-9]+) bits", said)[1])
+    assert 2 < enough < 12
+    cli(*at, enough)
+    never = cli("simulate", files / "scores.csv", "ring:6", "--rule", "push-sum", "--bits", 20, code=2).err
+    assert "messages of push-sum can become too large" in never.replace("\n", " ")

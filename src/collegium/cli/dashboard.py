@@ -163,7 +163,7 @@ def _protocol(
     rounds = (20 if file is None else file.rounds) if rounds is None else rounds
     if file is not None and rule is None and bits is None and bound is None:
         return over, file.rule, rounds
-    return over, read_rule(rule, bits, bound, rounds, largest), rounds
+    return over, read_rule(rule, bits, bound, rounds, largest, over=over), rounds
 
 
 def _grid(K: int) -> str:

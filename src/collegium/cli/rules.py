@@ -11,6 +11,7 @@ from collegium.errors import RuleError
 
 if TYPE_CHECKING:
     from collegium.protocol import Rule
+    from collegium.schedule import Schedule
 
 EXAMPLES = (
     "degroot",
@@ -24,6 +25,10 @@ EXAMPLES = (
     "signed-flood",
     "masked-mean",
 )
+
+MOST_BITS = 32
+LEAST_SHARE = 1e-6
+"""Of a quantiser's range: if scores may have no more of it at 32 bits, rounding leaves nothing of them."""
 
 RuleName = Annotated[
     str | None,
@@ -45,10 +50,12 @@ def read_rule(
     rounds: int,
     largest: float | None = None,
     own: Rule | None = None,
+    over: Schedule | None = None,
 ) -> Rule:
     """The rule meant by `name:setting,setting`, quantised if bits are given, for scores up to `largest`.
 
     own: that of the schedule, which is meant where none is written; DeGroot if it has none.
+    over: the network it is to run on, which says how large messages of `Chebyshev` and eigenvalue steps become.
     """
     from collegium import protocol
     from collegium.protocol.registry import describe, rule_from_text
@@ -61,10 +68,29 @@ def read_rule(
     if bound is None and largest is None:
         raise RuleError("--bits needs --bound, the largest message there can be: scores come one by one")
     if bound is None:
-        share = protocol.Quantised(rule, bits, 1.0).max_score(max(rounds, 0))  # of the bound, for the largest score
-        if share <= 0:
-            raise RuleError(
-                f"{bits} bits are too few for {describe(rule)} over {rounds} rounds: its messages outgrow any bound"
-            )
-        bound = (largest or 1.0) / share
+        known = rule if over is None else rule.prepared(over, rounds, rounded=True)
+        largest, rounds = largest or 1.0, max(rounds, 0)
+        bound = largest / _share(known, bits, rounds, describe(rule))
+        if protocol.Quantised(known, bits, bound).max_score(rounds) < largest:  # by the last digit
+            bound *= 1 + 1e-12
     return protocol.Quantised(rule, bits, bound)
+
+
+def _share(rule: Rule, bits: int, rounds: int, named: str) -> float:
+    """The largest score for a quantiser of range ±1."""
+    from collegium.protocol import Quantised
+
+    found, best = (Quantised(rule, b, 1.0).max_score(rounds) for b in (bits, MOST_BITS))
+    if not best > LEAST_SHARE:
+        raise RuleError(
+            f"messages of {named} can become too large over {rounds} rounds to be rounded: leave out --bits, or take "
+            "degroot or a schedule such as exact:12"
+        )
+    if found > 0:
+        return found
+    # With as few as just fit, steps would be larger than scores: half of the range should be theirs.
+    enough = next(b for b in range(bits, MOST_BITS + 1) if Quantised(rule, b, 1.0).max_score(rounds) >= best / 2)
+    raise RuleError(
+        f"{bits} bits are too few for {named} over {rounds} rounds: rounding errors could add up to more than the "
+        f"largest message; take {enough} bits"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,13 @@ from rich.table import Table
 
 from collegium.cli import compiled
 from collegium.cli.complete import among
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import (
+    NETWORK_HELP,
+    PolicyName,
+    complete_network,
+    read_network_or_policy,
+    unchanging,
+)
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP, Scores, read_scores
 from collegium.cli.swapped import hint_swapped
@@ -24,10 +31,14 @@ from collegium.errors import RuleError
 
 if TYPE_CHECKING:
     from collegium.network import Run
+    from collegium.schedule import Schedule
 
 MAILBOXES = ("hold-last", "hold-last:hold", "renormalise")
 LINKS = ("perfect", "lossy:0.3,seed=1", "delayed:2", "cut:[0,1],5,9")
-ATTACKS = ("stubborn:2.0", "sign-flip:1.0", "little-is-enough:1.0", "mimic", "two-faced:2.0", "at-start:sign-flip")
+ATTACKS = (
+    "stubborn:2.0", "sign-flip:1.0", "little-is-enough:1.0", "inner-product:1.0", "mimic", "two-faced:2.0",
+    "silence:0.5", "split:2.0", "dissension:1.0", "at-start:sign-flip",
+)  # fmt: skip
 """As they are written."""
 
 
@@ -57,7 +68,9 @@ def simulate(
     liars: Annotated[
         str | None,
         typer.Option(
-            metavar="M|K,K,…", help="How many agents lie, drawn by the seed, or which, by number or name: 3,7 or 3,"
+            metavar="M|cut:M|K,K,…",
+            help="How many agents lie, drawn by the seed, or with cut: those through which most of the network speaks; "
+            "or which, by number or name: 3,7 or 3,",
         ),
     ] = None,
     liars_know: Annotated[
@@ -100,9 +113,10 @@ def simulate(
     if file is not None and rule is None and bits is None and bound is None:
         chosen = file.rule
     else:
-        chosen = read_rule(rule, bits, bound, rounds, float(np.abs(table.values).max(initial=0.0)), built.rule)
+        largest = float(np.abs(table.values).max(initial=0.0))
+        chosen = read_rule(rule, bits, bound, rounds, largest, built.rule, built)
     items = table.items
-    lying = _liars(attack, liars, liars_know, table, built.size, seed)
+    lying = _liars(attack, liars, liars_know, table, built, seed)
     if kernels.numbers(chosen) is not None:
         compiled.announce()
     run = collaborate(
@@ -127,17 +141,27 @@ def simulate(
         _print(run, errors, table.class_names, out, plot)
 
 
-def _liars(attack: str | None, written: str | None, know: bool, table: Scores, K: int, seed: int) -> Any:
+def _liars(attack: str | None, written: str | None, know: bool, table: Scores, over: Schedule, seed: int) -> Any:
     if attack is None and written is None and not know:
         return None
     if attack is None or written is None:
         raise RuleError("--attack says what liars send and --liars who lies: give both")
     if know and table.labels is None:
         raise RuleError("--liars-know needs labels: give --labels")
+    from collegium import trust
+
+    agents = _who(written, table, over, seed)
+    return trust.Liars(agents, _attack(attack, over, agents), table.labels if know else None, table.classes or None)
+
+
+def _who(written: str, table: Scores, over: Schedule, seed: int) -> list[int]:
     from collegium import corruption, trust
-    from collegium.protocol import registry
 
     place = {name: k for k, name in enumerate(table.agents)}
+    on_cut = re.fullmatch(r"cut:([0-9]{1,18})", written)
+    if on_cut:
+        chosen: list[int] = trust.placement.on_cut(unchanging(over, "a schedule").graph, int(on_cut[1])).tolist()
+        return chosen
     try:
         listed = next(csv.reader([written], skipinitialspace=True))
         numbers = [place[one] if one in place else int(one) for one in map(str.strip, listed) if one]
@@ -146,10 +170,23 @@ def _liars(attack: str | None, written: str | None, know: bool, table: Scores, K
             f"--liars is a number of agents, or a list of their numbers or names such as 3,7; got {written!r}"
         ) from None
     is_list = "," in written or len(numbers) != 1 or written.strip() in place
-    agents = numbers if is_list else corruption.draw_agents(K, numbers[0], seed).tolist()
-    return trust.Liars(
-        agents, registry.from_text(attack, "attack"), table.labels if know else None, table.classes or None
-    )
+    return numbers if is_list else corruption.draw_agents(over.size, numbers[0], seed).tolist()
+
+
+def _attack(written: str, over: Schedule, agents: list[int]) -> Any:
+    """What liars send; `split` and `dissension` without a side or direction for every agent take the network's own."""
+    from collegium.protocol import registry
+    from collegium.trust import attacks
+
+    name, _, rest = written.partition(":")
+    if name not in ("split", "dissension") or "[" in rest:
+        return registry.from_text(written, "attack")
+    try:
+        size = [float(rest)] if rest else []
+    except ValueError:
+        raise RuleError(f"the size of a lie must be a number, as in {name}:2.0; got {written!r}") from None
+    fixed = unchanging(over, "a schedule")
+    return attacks.Split.of(fixed.graph, agents, *size) if name == "split" else attacks.Dissension.along(fixed, *size)
 
 
 def _place(item: str, table: Scores) -> int:

@@ -93,7 +93,7 @@ def tune(
         rounds = (schedule.own_rounds(over) if file is None else file.rounds) if rounds is None else rounds
         seen = [values] if test is None else [values, test[0]]
         largest = max(float(np.abs(np.nan_to_num(part)).max(initial=0.0)) for part in seen)
-        chosen = read_rule(rule, bits, bound, rounds, largest, over.rule)
+        chosen = read_rule(rule, bits, bound, rounds, largest, over.rule, over)
     found = tuning.tune(
         values, y, over, rounds, chosen, loss=loss, per_class=per_class, conversations=conversations, passes=passes,
         links=get_through,
