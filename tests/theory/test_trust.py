@@ -35,7 +35,7 @@ def test_below_the_breakdown_point_liars_move_nothing_far(combine):
     m = 9
     point = theory.breakdown_point(combine, m)
     values = np.random.default_rng(0).normal(size=(m, 50, 1))
-    liars = round(point * m) - 1
+    liars = min(round(point * m) - 1, combine.bears(m))
     assert liars >= 2
     for size in (1e3, 1e9):
         values[:liars] = size
@@ -44,12 +44,16 @@ def test_below_the_breakdown_point_liars_move_nothing_far(combine):
     assert WeightedMean()(values, np.full((m, 50), 1 / m), values[-1]).max() > 1e8
 
 
-def test_at_the_breakdown_point_coordinatewise_rules_break():
-    m = 9
-    for combine in (TrimmedMean(2), Median()):
-        values = np.random.default_rng(0).normal(size=(m, 50, 1))
-        values[: round(theory.breakdown_point(combine, m) * m)] = 1e9
-        assert combine(values, np.full((m, 50), 1 / m), values[-1]).min() > 1e7
+@pytest.mark.parametrize("combine", [*ROBUST, Clipped(0.5), WeightedMean()], ids=str)
+def test_it_breaks_at_its_breakdown_point_and_not_before(combine):
+    """Of any number of values, the agent's own among them: also where it keeps its own, since too few came."""
+    for m in range(1, 12):
+        breaks = round(theory.breakdown_point(combine, m) * m)
+        for liars in range(m):
+            values = np.random.default_rng(m).normal(size=(m, 50, 1))
+            values[:liars] = 1e9
+            moved = np.abs(combine(values, np.full((m, 50), 1 / m), values[-1]))
+            assert moved.min() > 1e6 if liars >= breaks else moved.max() < 10
 
 
 WORST = [

@@ -17,16 +17,21 @@ from collegium.theory.bound import numbers
 
 
 def breakdown_point(combine: Combine, m: int) -> float:
-    """The least share of liars among m values that can move a combine's result as far as they like.
+    """The least share of liars among m values that can move a combine's result as far as they like; 1 if none can.
+
+    The agent's own value is one of the m and no lie. `combine.bears(m)` may be smaller: so many liars leave what the
+    combine promises, which is more than that nobody is moved without limit.
 
     >>> from collegium.protocol.combine import Median, TrimmedMean, WeightedMean
     >>> breakdown_point(Median(), 11), breakdown_point(TrimmedMean(2), 10), breakdown_point(WeightedMean(), 10)
     (0.5454545454545454, 0.3, 0.1)
+    >>> breakdown_point(TrimmedMean(2), 4)  # too few: an agent keeps its own
+    1.0
     """
     m = whole_number(m, "the number of values", AssumptionError, at_least=1)
     if not isinstance(combine, Combine):
         raise AssumptionError(f"a breakdown point is that of a combine such as Median(), got {combine!r:.60}")
-    return min(combine.bears(m) + 1, m) / m
+    return combine.breaks_at(m) / m
 
 
 def trimmed_guarantee(

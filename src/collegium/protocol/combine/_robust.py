@@ -52,6 +52,9 @@ class ForLiars(RobustCombine):
     def bears(self, m: int) -> int:
         return self.liars if m >= self.least else 0
 
+    def breaks_at(self, m: int) -> int:
+        return min(self.liars + 1, m) if m >= self.least else m  # of fewer values, an agent keeps its own
+
 
 def lengths(differences: Floats) -> Floats:
     """The Euclidean lengths (…) of differences (…, w) of messages.

@@ -23,5 +23,10 @@ class Combine(ABC):
         """How many liars among m values, the agent's own included, cannot move the result as far as they like."""
         return 0
 
+    def breaks_at(self, m: int) -> int:
+        """How many liars among m values, the agent's own not one of them, can move the result as far as they like; m if
+        none can."""
+        return min(self.bears(m) + 1, m)
+
     def check_seats(self, seats: Sequence[Seat]) -> None:  # noqa: B027 — most have nothing to check
         """Raise where some agent hears too few others for what the combine promises; a plain mean promises nothing."""

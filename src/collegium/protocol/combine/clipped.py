@@ -32,6 +32,9 @@ class Clipped(RobustCombine):
         if self.tau is not None:
             object.__setattr__(self, "tau", real_number(self.tau, "tau, the longest step,", RuleError, above=0))
 
+    def breaks_at(self, m: int) -> int:
+        return super().breaks_at(m) if self.tau is None else m
+
     def __call__(self, values: Floats, weights: Floats, own: Floats) -> Floats:
         if self.tau is not None:
             return shortened(values, weights, own, np.full(len(own), self.tau))

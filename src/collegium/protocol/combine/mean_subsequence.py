@@ -37,6 +37,9 @@ class MeanSubsequence(ForLiars):
                 "keep honest agents apart for ever. `collegium network --trust` lists links that would help"
             )
 
+    def breaks_at(self, m: int) -> int:
+        return min(self.F + 1, m)  # of fewer values than it needs, too, F are dropped on either side
+
     def __call__(self, values: Floats, weights: Floats, own: Floats) -> Floats:
         there = (weights > 0)[:, :, None]
         places, count = ranks(values, there)

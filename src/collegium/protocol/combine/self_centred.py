@@ -25,6 +25,9 @@ class SelfCentred(ForLiars):
     b: int
     more = 2
 
+    def breaks_at(self, m: int) -> int:
+        return min(2 * self.b + 1, m)  # of fewer liars, none is moved farther than some honest value is away
+
     def __call__(self, values: Floats, weights: Floats, own: Floats) -> Floats:
         away, there = distances(values, weights, own)
         descending = -np.sort(np.where(there, -away, np.inf), axis=0)
