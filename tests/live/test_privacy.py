@@ -17,6 +17,7 @@ from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.protocol import Averaging
 from collegium.protocol.codec import LaplaceOnce
 from collegium.trust import BudgetExceeded, MaskedMean
+from live_networks import PATIENT
 from live_processes import ask_all, running, status
 from virtual_network import VirtualNetwork, outcome
 
@@ -34,11 +35,11 @@ def decide(scores, secrets=(None,) * K, rounds=2, budgets=(None,) * K):
         Agent(
             place, dict(zip(seat.senders.tolist(), seat.weights.tolist(), strict=True)), names, rule=RULE,
             rounds=rounds, bound=1.0, bounds=dict.fromkeys(range(K), 1.0), largest=1.0, secret=secrets[k],
-            spending=Spending(CODEC.epsilon, budgets[k]),
+            spending=Spending(CODEC.epsilon, budgets[k]), deadlines=PATIENT,
         )
         for k, (place, seat) in enumerate(zip(_places(FULL), FULL.at(1), strict=True))
     ]  # fmt: skip
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     try:
         for agent in agents:
             agent.on_presence = lambda number, is_there: news.put(None)
@@ -46,7 +47,7 @@ def decide(scores, secrets=(None,) * K, rounds=2, budgets=(None,) * K):
         while any(agent.why_not_ready() for agent in agents):
             news.get(timeout=end - time.monotonic())
         futures = [agent.submit(list(range(len(scores))), scores[:, k], trace=True) for k, agent in enumerate(agents)]
-        results = [future.result(60) for future in futures]
+        results = [future.result(120) for future in futures]
         spent = [agent.status().privacy.spent for agent in agents]
     finally:
         for agent in agents:
@@ -113,11 +114,11 @@ def test_processes_refuse_beyond_their_budget_and_remember_it(tmp_path):
             assert client.decide([0, 1], scores=np.array([0.5, -0.5]))  # sent again: the same item, and no cost
             with pytest.raises(LiveError, match="2 items of ε = 2 would bring it to 8, beyond the budget of 7"):
                 client.decide([2, 3], scores=np.array([0.5, -0.5]))
-            metrics = client._exchange("GET", "/metrics", time.monotonic() + 10, None, {})[1].decode()
+            metrics = client._exchange("GET", "/metrics", time.monotonic() + 60, None, {})[1].decode()
         assert "collegium_privacy_spent_epsilon 4.0" in metrics
         assert "collegium_privacy_budget_epsilon 7.0" in metrics
         launcher.down(tmp_path / "net")
-        again = launcher.up(tmp_path / "net", wait=60)
+        again = launcher.up(tmp_path / "net", wait=120)
         assert status(again[0]).privacy.spent == 4.0
         with again[0].client(30.0) as client, pytest.raises(LiveError, match="beyond the budget of 7"):
             client.decide([4, 5], scores=np.array([0.5, -0.5]))

@@ -13,6 +13,7 @@ from collegium import check_rule, collaborate, policy, topology
 from collegium.checks.live import _places
 from collegium.live.agent import Agent
 from collegium.live.launcher import revoke
+from collegium.live.peers import Deadlines
 from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.protocol import DeGroot, Robust
 from collegium.protocol.combine import MeanSubsequence, Median, TrimmedMean
@@ -23,6 +24,7 @@ from live_rogues import LyingTransport, by_receiver
 pytestmark = pytest.mark.live
 K, ROUNDS, LIAR = 9, 12, 4
 FULL = policy.uniform(topology.complete(K))
+DEADLINES = Deadlines(longest=8.0, least=5.0, view=6.0, item=60.0)  # some attacks are messages that do not come
 Y = np.where(np.arange(20) % 2, -1, 1)
 SCORES = np.tanh(1.5 * Y[:, None] + 0.5 * np.random.default_rng(0).normal(size=(20, K)))
 
@@ -37,6 +39,7 @@ def decide(rules, tell=None):
         Agent(
             place, dict(zip(seat.senders.tolist(), seat.weights.tolist(), strict=True)),
             [f"agent-{k}" for k in range(K)], rule=rule, rounds=ROUNDS, bound=2.0, largest=2.0,
+            deadlines=DEADLINES,
         )
         for place, seat, rule in zip(_places(FULL), FULL.at(1), rules, strict=True)
     ]  # fmt: skip
@@ -142,16 +145,16 @@ def test_nine_processes_of_which_one_lies(tmp_path, monkeypatch):
         answers = ask_all(network, SCORES)
         found = statistics(answers)[-1]
         about = status(network[0])
-        with network[0].client(10.0) as client:
-            metrics = client._exchange("GET", "/metrics", time.monotonic() + 10, None, {})[1].decode()
+        with network[0].client(60.0) as client:
+            metrics = client._exchange("GET", "/metrics", time.monotonic() + 60, None, {})[1].decode()
         others = [k for k in range(K) if k != LIAR]
         processes = [network[k].pid for k in others]
         with ThreadPoolExecutor(1) as pool:  # items that run while the rogue is put out are decided all the same
             asked = pool.submit(ask_all, network, SCORES, range(100, 120), trace=False, who=others)
             revoke(tmp_path / "net", f"agent-{LIAR}")
             for k in others:
-                wait_for(lambda k=k: "was revoked" in neighbour(network[k], f"agent-{LIAR}").reason, 60)
-            assert [len(column) for column in asked.result(120)] == [20] * len(others)
+                wait_for(lambda k=k: "was revoked" in neighbour(network[k], f"agent-{LIAR}").reason)
+            assert [len(column) for column in asked.result(200)] == [20] * len(others)
         after = ask_all(network, SCORES, range(200, 220), trace=False, who=others)
         assert [network[k].pid for k in others] == processes  # nobody was restarted
     assert all(f"agent-{LIAR}" in one.evidence.missing for column in after for one in column)

@@ -3,6 +3,7 @@
 import os
 import queue
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,7 @@ from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.protocol import Flood
 from collegium.protocol.combine import TrimmedMean
 from collegium.trust import Liars, MaskedMean, SignedFlood, attacks
+from live_networks import PATIENT
 from live_processes import ask_all, running, statistics, status
 from live_rogues import LyingTransport, forged, two_scores
 
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.live
 LIAR, ROUNDS = 4, 4
 Y = np.where(np.arange(12) % 2, -1, 1)
 SCORES = np.tanh(Y[:, None] + 0.5 * np.random.default_rng(0).normal(size=(12, 9)))
+SHORT = replace(PATIENT, view=4.0)  # where some have no view, which is waited for
 TORUS = policy.metropolis(topology.torus(3, 3))
 
 
@@ -48,6 +51,7 @@ def decide(rule, over=TORUS, tell=None, who=None, keys=True):
         Agent(
             place, dict(zip(seat.senders.tolist(), seat.weights.tolist(), strict=True)),
             [f"agent-{k}" for k in range(K)], rule=rule, rounds=ROUNDS, bound=5.0, largest=5.0, keys=all_keys[k],
+            deadlines=PATIENT if who is None else SHORT,
         )
         for k, (place, seat) in enumerate(zip(_places(over), over.at(1), strict=True))
     ]  # fmt: skip
@@ -152,8 +156,8 @@ def test_processes_catch_a_rogue_and_say_so(tmp_path, monkeypatch):
         honest = np.sort(SCORES[:, :4], axis=1)[:, 1:-1].mean(axis=1)
         np.testing.assert_allclose(found[:, :4], honest[:, None] * np.ones(4), rtol=0, atol=1e-12)
         assert [status(network[k]).caught for k in range(4)] == [["agent-4"]] * 4
-        with network[0].client(10.0) as client:
-            metrics = client._exchange("GET", "/metrics", time.monotonic() + 10, None, {})[1].decode()
+        with network[0].client(60.0) as client:
+            metrics = client._exchange("GET", "/metrics", time.monotonic() + 60, None, {})[1].decode()
         assert 'collegium_agent_caught{agent="agent-4"} 1.0' in metrics
         shown = CliRunner().invoke(app, ["live", "status", str(tmp_path / "net")]).output
         assert "agent-0: agent-4 signed two different scores of one item: it is left out" in shown
