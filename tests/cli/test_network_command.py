@@ -193,3 +193,16 @@ def test_a_schedule_without_its_network_says_so(cli, name):
 def test_help_offers_no_schedule_that_is_refused(cli):
     assert "schedule" not in cli("network", "--help").out
     assert "schedule" in cli("simulate", "--help").out
+
+
+@pytest.mark.parametrize("command", ["network", "simulate", "certify", "tune"])
+def test_the_network_may_be_given_by_its_name_in_every_command(cli, tmp_path, command):
+    y = np.where(np.arange(40) % 2, 1, -1)
+    rows = np.column_stack([np.random.default_rng(0).normal(size=(40, 5)) + y[:, None], y])
+    np.savetxt(tmp_path / "s.csv", rows, delimiter=",", header="a,b,c,d,e,label", comments="")
+    at = (command,) if command == "network" else (command, tmp_path / "s.csv")
+    by_name = cli(*at, "--network", "ring:5").out
+    assert by_name == cli(*at, "ring:5").out
+    assert by_name != cli(*at, "star:5").out
+    for both in ((), ("ring:5", "--network", "ring:5")):
+        assert "give one network, such as ring:12 or --network ring:12" in cli(*at, *both, code=2).err

@@ -15,9 +15,11 @@ from rich.table import Table
 
 from collegium.cli.labelled import Labelled, read_labelled
 from collegium.cli.network_argument import (
-    UNCHANGING_HELP,
+    NETWORK_HELP,
+    NetworkOption,
     PolicyName,
     complete_network,
+    either,
     read_network_or_policy,
 )
 from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP
@@ -33,12 +35,15 @@ if TYPE_CHECKING:
 
 def certify(
     scores: Annotated[Path, typer.Argument(help=SCORES_HELP)],
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=UNCHANGING_HELP, autocompletion=complete_network)],
+    network: Annotated[
+        str | None, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)
+    ] = None,
+    network_option: NetworkOption = None,
     policy: PolicyName = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE|COLUMN", help=LABELS_HELP)] = None,
     classes: Annotated[str | None, typer.Option(metavar="A,B,…", help=CLASSES_HELP)] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=0, help="Communication rounds; those of a network file, or 20.")
+        int | None, typer.Option(min=0, help="Communication rounds; those of a network file or schedule, or 20.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="With which the margin is to hold.")] = 0.95,
     beta: Annotated[
@@ -68,6 +73,7 @@ def certify(
     from collegium.schedule import own_rounds, own_rule
     from collegium.theory.mixing import is_linear
 
+    network = either(network, network_option)
     if plot is not None:
         from collegium import plots
 

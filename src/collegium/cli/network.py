@@ -11,7 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli.network_argument import UNCHANGING_HELP, PolicyName, complete_network, read_policy
+from collegium.cli.network_argument import (
+    UNCHANGING_HELP,
+    NetworkOption,
+    PolicyName,
+    complete_network,
+    either,
+    read_policy,
+)
 from collegium.cli.tables import check_output, write_table
 from collegium.errors import InputFileError, PolicyError
 
@@ -20,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def network(
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=UNCHANGING_HELP, autocompletion=complete_network)],
+    network: Annotated[
+        str | None, typer.Argument(metavar="NETWORK", help=UNCHANGING_HELP, autocompletion=complete_network)
+    ] = None,
+    network_option: NetworkOption = None,
     policy: PolicyName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     trust: Annotated[
@@ -30,6 +40,7 @@ def network(
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix A (CSV, NPY or Parquet).")] = None,
 ) -> None:
     """Build or read a network: its size, links, mixing and Perron weights."""
+    network = either(network, network_option)
     if plot is not None:
         from collegium import plots
 

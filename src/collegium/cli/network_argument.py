@@ -48,6 +48,13 @@ UNCHANGING_HELP = f"{_TOPOLOGY_HELP} {_FILE_HELP}"
 NETWORK_HELP = f"{_TOPOLOGY_HELP} a schedule such as exact:12 or pairwise:grid:3x4, {_FILE_HELP}"
 """Not pairwise:ring:12: help is printed with emoji, and has a ring."""
 complete_network = among(*(example for _, example in FAMILIES.values()), *SCHEDULES.values())
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--network", metavar="NETWORK", help="NETWORK by its name, as for compare.", autocompletion=complete_network
+    ),
+]
+"""For commands whose second argument is the network."""
 PolicyName = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +64,13 @@ PolicyName = Annotated[
         autocompletion=among(*POLICIES),
     ),
 ]
+
+
+def either(argument: str | None, option: str | None) -> str:
+    """The network that was written, as an argument or by its name."""
+    if (argument is None) == (option is None):
+        raise PolicyError("give one network, such as ring:12 or --network ring:12")
+    return str(option if argument is None else argument)
 
 
 def read_schedule(written: str, rule: str | None) -> Schedule:

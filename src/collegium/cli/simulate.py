@@ -18,8 +18,10 @@ from collegium.cli import compiled
 from collegium.cli.complete import among
 from collegium.cli.network_argument import (
     NETWORK_HELP,
+    NetworkOption,
     PolicyName,
     complete_network,
+    either,
     read_network_or_policy,
     unchanging,
 )
@@ -44,7 +46,10 @@ ATTACKS = (
 
 def simulate(
     scores: Annotated[Path, typer.Argument(help=SCORES_HELP)],
-    network: Annotated[str, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)],
+    network: Annotated[
+        str | None, typer.Argument(metavar="NETWORK", help=NETWORK_HELP, autocompletion=complete_network)
+    ] = None,
+    network_option: NetworkOption = None,
     policy: PolicyName = None,
     rounds: Annotated[
         int | None, typer.Option(help="Communication rounds; those of a network file or schedule, or 20.")
@@ -96,6 +101,7 @@ def simulate(
     from collegium.protocol import registry
     from collegium.schedule import own_rounds
 
+    network = either(network, network_option)
     check_output(out)
     if plot is not None:
         from collegium import plots

@@ -13,7 +13,14 @@ from rich.table import Table
 
 from collegium.cli.complete import among
 from collegium.cli.labelled import internal, read_record
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import (
+    NETWORK_HELP,
+    NetworkOption,
+    PolicyName,
+    complete_network,
+    either,
+    read_network_or_policy,
+)
 from collegium.cli.rules import Bits, Bound, RuleName, read_rule
 from collegium.cli.score_tables import CLASSES_HELP, LABELS_HELP, SCORES_HELP, read_scores
 from collegium.cli.swapped import alone, hint_swapped
@@ -30,13 +37,14 @@ ABOUT = 1e-3
 def tune(
     scores: Annotated[Path, typer.Argument(help=SCORES_HELP)],
     network: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NETWORK",
             help=f"{NETWORK_HELP} Or exact: any two agents may be linked, and averages take the fewest messages.",
             autocompletion=complete_network,
         ),
-    ],
+    ] = None,
+    network_option: NetworkOption = None,
     policy: PolicyName = None,
     rounds: Annotated[
         int | None,
@@ -75,6 +83,7 @@ def tune(
     from collegium.protocol import registry
     from collegium.tuning.conversation import averaging
 
+    network = either(network, network_option)
     check_output(out, (".csv", ".parquet"))
     if plot is not None:
         from collegium import plots
