@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import http.server
-import socket
 import socketserver
 import threading
 import time
@@ -19,12 +18,15 @@ from collegium.errors import LiveError
 from collegium.live.client import Client
 from collegium.live.engine import Limits as AgentLimits
 from live_networks import in_memory, served
+from live_processes import keep_port, wait_for
 
 pytestmark = pytest.mark.live
 
 ALONE = policy.Policy(np.ones((1, 1)))
 PAIR = policy.metropolis(topology.path(2))
 RING = policy.metropolis(topology.ring(4))
+ENDS_SOON = ServiceSettings(grace_seconds=1.0)
+"""For tests that leave items undecided."""
 
 
 @contextlib.contextmanager
@@ -43,7 +45,7 @@ def ask_all(clients, names, trace=False, **columns):
         asked = [
             threads.submit(client.decide, names, trace=trace, **{kind: values[k]}) for k, client in enumerate(clients)
         ]
-        return [future.result(60) for future in asked]
+        return [future.result(120) for future in asked]
 
 
 def mean(views):
@@ -106,10 +108,10 @@ def test_what_is_given_can_be_asked_for_later():
         first.give(["x"], scores=[3.0])
         assert first.result("x", wait=0.1) is None
         with ThreadPoolExecutor() as threads:
-            waiting = threads.submit(first.result, "x", wait=30, trace=True)
+            waiting = threads.submit(first.result, "x", wait=60, trace=True)
             second.give(["x"], scores=[-1.0])
-            assert waiting.result(30).trace == [3.0, 1.0, 1.0, 1.0]
-        assert second.result("x", wait=30).label == "dog"
+            assert waiting.result(120).trace == [3.0, 1.0, 1.0, 1.0]
+        assert second.result("x", wait=60).label == "dog"
 
 
 def test_one_client_serves_many_threads():
@@ -140,29 +142,30 @@ def test_a_connection_is_kept_and_made_anew_when_the_agent_was_restarted():
 
 
 def test_a_busy_agent_is_asked_again():
-    with clients(PAIR, limits=AgentLimits(pending=1)) as (agents, (client, _)):
+    with clients(PAIR, ENDS_SOON, limits=AgentLimits(pending=1)) as (agents, (client, _)):
         client.give(range(1, 6), scores=np.ones(5))  # one is begun, four wait
         with ThreadPoolExecutor() as threads:
             second = threads.submit(client.give, [6], scores=[1.0])
-            end = time.monotonic() + 30
-            while not agents[0].status().items.refused:
-                assert time.monotonic() < end
-                time.sleep(0.01)
+            wait_for(lambda: agents[0].status().items.refused)
             assert not second.done()
             agents[1].submit([1], np.zeros(1))
-            second.result(30)
+            second.result(120)
         assert agents[0].is_pending(6)
 
 
 def test_but_not_for_ever():
-    with clients(PAIR, options={"timeout": 0.5}, limits=AgentLimits(pending=1)) as (_, (client, _)):
+    with clients(PAIR, ENDS_SOON, {"timeout": 9.0}, limits=AgentLimits(pending=1)) as (agents, (client, _)):
+        agents[0]._engine.account.decided(np.array([60.0]))  # items take long here: it asks for ten seconds
         client.give(range(1, 6), scores=np.ones(5))
-        with pytest.raises(LiveError, match=r"answered 429: the agent has as many items .* \(waited 0.5 s for it\)"):
+        with pytest.raises(LiveError, match=r"answered 429: the agent has as many items .* \(waited 9 s for it\)"):
             client.give([6], scores=[1.0])
 
 
 def test_an_answer_that_does_not_come():
-    with clients(PAIR, options={"timeout": 0.3}) as (_, (client, _)), pytest.raises(LiveError, match=r"within 0\.3 s"):
+    with (
+        clients(PAIR, ENDS_SOON, {"timeout": 0.3}) as (_, (client, _)),
+        pytest.raises(LiveError, match=r"within 0\.3 s"),
+    ):
         client.decide([1], scores=[1.0])
 
 
@@ -175,20 +178,19 @@ def test_a_body_that_is_refused_half_way_is_told():
 
 def test_readiness_is_waited_for():
     with in_memory(PAIR) as agents, served(agents[0]) as server, Client(server.url) as client:
-        assert client.ready()
+        assert client.ready(60)
         agents[1].stop()
-        while agents[0].why_not_ready() is None:  # it has not heard of that yet
-            time.sleep(0.01)
+        wait_for(lambda: agents[0].why_not_ready())  # it has heard of that
         assert not client.ready(0.3)
     assert not client.ready(0.1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with in_memory(ALONE) as agents, Client(f"http://127.0.0.1:{port}") as client, ThreadPoolExecutor() as threads:
-        waiting = threads.submit(client.ready, 30)
+    with contextlib.ExitStack() as stack:
+        port = keep_port(stack)
+        (agent,) = stack.enter_context(in_memory(ALONE))
+        client = stack.enter_context(Client(f"http://127.0.0.1:{port}"))
+        waiting = stack.enter_context(ThreadPoolExecutor()).submit(client.ready, 60)
         time.sleep(0.2)
-        with served(agents[0], port=port):
-            assert waiting.result(30)
+        with served(agent, port=port):
+            assert waiting.result(120)
 
 
 def test_the_token():

@@ -286,14 +286,14 @@ def test_a_header_that_claims_terabytes_allocates_nothing():
 
 
 def test_headers_made_to_keep_a_parser_busy_do_not():
-    begun = time.process_time()
+    begun = time.thread_time()
     for filler in (" ", "\t,", "'descr': '<f8', ", "(" * 7, "0,"):
         text = ("{" + filler * 4096)[:4096]
         assert refusal(NPY, b"id=1", npy_header(text)).status == 400
         assert refusal(NPY, b"id=1", npy_header("{'shape': (" + text[12:])).status == 400
     spaces = b'{"id": 1, "view": [' + b" " * 5_000_000 + b"]}"
     assert "empty" in str(refusal(JSON, b"", spaces))
-    assert time.process_time() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def test_nothing_is_ever_unpickled(tmp_path):

@@ -82,12 +82,13 @@ def test_items_accepted_before_all_agents_are_killed_are_answered(tmp_path: Path
         for k, member in enumerate(network):
             with member.client(60.0) as client:
                 client.give(range(n), scores=scores[:, k])
-        pids = [member.pid or 0 for member in network]
+        pids = [member.pid for member in network]
         for which in (signal.SIGSTOP, signal.SIGKILL):  # at once: who is killed last would decide without the others
             for pid in pids:
+                assert pid is not None
                 os.kill(pid, which)
         wait_for(lambda: all(member.pid is None for member in network))
-        launcher.up(tmp_path / "net")
+        launcher.up(tmp_path / "net", wait=120)
         exact = collaborate(scores, THREE, 10).statistics[-1]
         for k, member in enumerate(network):
             with member.client(60.0) as client:

@@ -27,7 +27,7 @@ def one_by_one(clients, x, labels, first=0):
     for i, label in enumerate(labels, first):
         for k, client in enumerate(clients):
             client.give([i], scores=[x[i, k].tolist()])
-        assert all(client.result(i, wait=20) for client in clients)
+        assert all(client.result(i, wait=100) for client in clients)
         gains.append([client.label(i, label).gain for client in clients])
     return gains
 
@@ -50,7 +50,7 @@ def test_processes_follow_labels_as_the_simulation_does_and_go_on_after_a_restar
         clients = [stack.enter_context(member.client()) for member in network]
         assert np.array_equal(one_by_one(clients, x, y[:20].tolist()), followed.gains[1:21])
         launcher.down(net)
-        network = launcher.up(net, wait=60)
+        network = launcher.up(net, wait=120)
         assert [status(member).gain for member in network] == followed.gains[20].tolist()
         clients = [stack.enter_context(member.client()) for member in network]
         assert np.array_equal(one_by_one(clients, x, y[20:].tolist(), first=20), followed.gains[21:])
@@ -100,7 +100,7 @@ def test_items_of_before_the_first_label_may_be_labelled_late(four):
     x, y = drifting(2)
     for k, client in enumerate(clients):
         client.give([0, 1], scores=x[:, k])
-    assert all(client.result(i, wait=20) for client in clients for i in (0, 1))
+    assert all(client.result(i, wait=100) for client in clients for i in (0, 1))
     assert clients[0].label(0, int(y[0])).changed
     assert clients[0].label(1, int(y[1])).labels == 2
 

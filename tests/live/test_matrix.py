@@ -186,7 +186,7 @@ def test_onnx_providers_and_threads(tmp_path: Path) -> None:
     path = exported(tmp_path / "model.onnx")
     one = OnnxModel(path, threads=2, providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(
-        one.scores(X.astype(np.float32)), OnnxModel(path).scores(X.astype(np.float32)), rtol=1e-5
+        one.scores(X.astype(np.float32)), OnnxModel(path).scores(X.astype(np.float32)), rtol=1e-5, atol=1e-5
     )
     Team.from_fitted([("only", one)], ALONE, classes=("no", "yes")).save(tmp_path / "team")
     assert Team.load(tmp_path / "team").models_[0].threads == 2

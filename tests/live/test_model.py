@@ -19,10 +19,10 @@ from sklearn.svm import SVC
 
 from collegium import Team, data, policy, topology
 from collegium.errors import InputFileError, ModelError
-from collegium.live import config, launcher
+from collegium.live import config
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.model import load
-from live_processes import wait_for
+from live_processes import running, wait_for
 
 THREE = policy.uniform(topology.complete(3))
 
@@ -88,16 +88,12 @@ def test_a_torch_model_in_a_process_of_its_own(tmp_path: Path) -> None:
     y = rng.choice([-1, 1], 40)
     views = [rng.normal(size=(40, 16, 16, 1)).astype(np.float32) + 0.3 * y[:, None, None, None] for _ in range(3)]
     team = Team([(f"m{k}", quick) for k in range(3)], THREE, rounds=3, workers=1).fit(views, y)
-    create(tmp_path / "net", team.policy, team, NetworkSettings(port=0, http_port=0))
-    network = launcher.up(tmp_path / "net", wait=120)
-    try:
+    with running(tmp_path / "net", team.policy, team) as network:
         for k, member in enumerate(network):
             with member.client() as client:
                 client.give(range(5), views=views[k][:5])
         with network[0].client() as client:
-            outcomes = [wait_for(lambda i=i: client.result(i), 60) for i in range(5)]
-    finally:
-        launcher.down(tmp_path / "net")
+            outcomes = [wait_for(lambda i=i: client.result(i)) for i in range(5)]
     expected = team.run([view[:5] for view in views]).statistics[-1][:, 0]
     np.testing.assert_allclose([one.statistic for one in outcomes], expected, rtol=1e-5, atol=1e-6)
 
