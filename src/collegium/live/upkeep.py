@@ -18,7 +18,8 @@ EVERY = 0.5  # seconds
 TURN = 0.05  # seconds, while neighbours renew their certificates first, and during a change of the network
 LIST = b"R"
 """The kind of notices that have a list of revoked agents."""
-_WARN_AGAIN = 86400.0  # seconds
+_WARN_AGAIN = 86400.0  # seconds between warnings of the end of a certificate
+_COMPLAIN_AGAIN = 10.0  # and of one that cannot be used
 _log = logging.getLogger("collegium.live")
 
 
@@ -26,7 +27,8 @@ class Upkeep:
     """A thread that looks at an agent's files every half second, and at once after `look_now`.
 
     on_revoked: called when this agent itself is revoked;
-    on_reload: called by `look_now`, for whatever else is to be read again.
+    on_reload: called by `look_now`, for whatever else is to be read again;
+    clock: seconds since 1970.
     """
 
     def __init__(
@@ -36,20 +38,22 @@ class Upkeep:
         *,
         on_revoked: Callable[[], object],
         on_reload: Callable[[], object] = lambda: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._epochs, self._transport = epochs, epochs.carrier
         place = self._transport.place
         assert place.tls is not None
         self._name, self._tls = place.name, place.tls
-        self._on_revoked, self._on_reload = on_revoked, on_reload
+        self._on_revoked, self._on_reload, self._clock = on_revoked, on_reload, clock
         self._configuration = folder / configuration.FILE
         self._seen: tuple[int, ...] = ()
         self._revocations = Revocations(folder, place.tls.ca, place.network, self._revoked)
         self._stamp = _stamp(place.tls.certificate, place.tls.key)
-        self.certificate_end = keys.check(place.tls, place.name).timestamp()
+        self.certificate_end = self._end_of_files()
         """When the certificate in use ends, in seconds since 1970."""
-        self._warned, self._wait = 0.0, EVERY
+        self._warned = self._refused = 0.0  # when it last warned of its end; that a new one is not used
         self._wake, self._reload, self._closed = threading.Event(), False, False
+        self._is_in_use = False
         self._thread = threading.Thread(target=self._run, name=f"{place.name}-upkeep", daemon=True)
         self._transport.on_notice = self._told
         epochs.on_news = self._wake.set
@@ -58,6 +62,7 @@ class Upkeep:
         serial = keys.serial(self._tls.certificate)
         if serial in self._revocations.known.serials or place.name in self._revocations.known.names:
             raise LiveError(f"{place.name} was revoked by the network's authority: collegium live revoke --restore")
+        self._is_in_use = True
 
     def start(self) -> None:
         """Begin; the transport is open."""
@@ -75,23 +80,28 @@ class Upkeep:
         if self._thread.is_alive():
             self._thread.join(5)
 
+    def look(self) -> float:
+        """Look at everything once; seconds until it is to be done again."""
+        wait = EVERY
+        try:
+            if self._reload:
+                self._reload = False
+                self._on_reload()
+            self._revocations.look()
+            self._look_at_configuration()
+            if self._epochs.look():
+                wait = TURN
+            if not self._look_at_certificate():
+                wait = TURN
+        except LiveError as problem:
+            _log.error("%s: %s", self._name, problem)
+        except Exception:  # without it nobody would be refused any more
+            _log.exception("%s: its files could not be looked at", self._name)
+        return wait
+
     def _run(self) -> None:
         while not self._closed:
-            self._wait = EVERY
-            try:
-                if self._reload:
-                    self._reload = False
-                    self._on_reload()
-                self._revocations.look()
-                self._look_at_configuration()
-                if self._epochs.look():
-                    self._wait = TURN
-                self._look_at_certificate()
-            except LiveError as problem:
-                _log.error("%s: %s", self._name, problem)
-            except Exception:  # without this thread nobody would be refused any more
-                _log.exception("%s: its files could not be looked at", self._name)
-            self._wake.wait(self._wait)
+            self._wake.wait(self.look())
             self._wake.clear()
 
     def _told(self, notice: bytes) -> None:
@@ -111,28 +121,32 @@ class Upkeep:
             except (OSError, LiveError) as problem:
                 _log.warning("%s is not used: %s", self._configuration, problem)
 
-    def _look_at_certificate(self) -> None:
-        stamp = _stamp(self._tls.certificate, self._tls.key)
+    def _end_of_files(self) -> float:
+        """When the certificate in the files ends; LiveError if they cannot be used."""
+        return keys.check(self._tls, self._name, datetime.fromtimestamp(self._clock(), UTC)).timestamp()
+
+    def _look_at_certificate(self) -> bool:
+        """Use a new one, and warn of its end; False if neighbours renew theirs first."""
+        stamp, now = _stamp(self._tls.certificate, self._tls.key), self._clock()
         if stamp != self._stamp:
             try:
-                end = keys.check(self._tls, self._name).timestamp()
+                end = self._end_of_files()
             except LiveError as problem:  # perhaps only one of the two files is there yet
-                if self._warned < time.monotonic() - 10:
-                    self._warned = time.monotonic()
+                if now > self._refused + _COMPLAIN_AGAIN:
+                    self._refused = now
                     _log.warning("%s: the new certificate is not used: %s", self._name, problem)
-                return
+                return True
             if not self._transport.renew():
-                self._wait = TURN
-                return
+                return False
             self._stamp, self.certificate_end = stamp, end
             _log.info("%s: a new certificate is in use, valid until %s", self._name, _day(end))
-        left = self.certificate_end - time.time()
-        if left < keys.warn_before(self._tls) and time.monotonic() - self._warned > _WARN_AGAIN:
-            self._warned = time.monotonic()
+        if self.certificate_end - now < keys.warn_before(self._tls) and now > self._warned + _WARN_AGAIN:
+            self._warned = now
             _log.warning("%s: its certificate ends on %s: collegium live renew", self._name, _day(self.certificate_end))
+        return True
 
     def _revoked(self, new: Revoked) -> None:
-        if self._name in new.names and self._thread.is_alive():
+        if self._name in new.names and self._is_in_use:
             _log.error("%s was revoked by the network's authority: it stops", self._name)
             self._on_revoked()
         self._transport.deny(new.names)
