@@ -291,3 +291,65 @@ def test_the_order_of_two_classes_cannot_swap_errors():
     np.testing.assert_array_equal(run.errors(names, team.classes_), right)
     np.testing.assert_array_equal(run.errors(names, team.classes_[::-1]), right)
     np.testing.assert_array_equal(run.labels(), np.stack([team.predict(X[two], agent=name) for name in "ab"], axis=1))
+
+
+def test_labels_of_another_coding_do_not_give_an_error_in_silence():
+    two = Y < 2
+    columns = [[0, 1], [6, 7]]
+    members = [(name, LogisticRegression(max_iter=500)) for name in "ab"]
+    team = Team(members, policy.metropolis(topology.complete(2)), columns=columns).fit(X[two], Y[two])
+    right = team.score(X[two], Y[two])
+    for other, strange in ((2 * Y[two] - 1, -1), (Y[two] + 1, 2)):  # both share one class with the team's
+        with pytest.warns(UserWarning, match=rf"{(other == strange).sum()} of 130 labels, such as {strange}, are none"):
+            assert team.score(X[two], other) < right
+    scores = team.statistics(X[two])
+    run = collaborate(scores, team.policy)  # which does not know the classes
+    assert run.errors(Y[two])[-1].mean() == pytest.approx(1 - right, abs=0.02)
+    for swapped in (lambda: run.errors(Y[two], team.classes_), lambda: run.wrong(1 - Y[two])):
+        with pytest.warns(UserWarning, match="are the classes the right way round"):
+            swapped()
+    with pytest.warns(UserWarning, match="more often than by guessing") as said:
+        run.errors(1 - Y[two])
+    assert said[0].filename == __file__
+
+
+def test_classes_in_another_order_are_noticed():
+    scores = np.eye(3)[np.arange(300) % 3][:, None, :].repeat(3, axis=1) - 1 / 3
+    run = collaborate(scores, RING)
+    assert not run.errors(np.arange(300) % 3).any()
+    with pytest.warns(UserWarning, match="classes= lists them in the order of the entries"):
+        run.errors(np.arange(300) % 3, classes=(1, 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        (np.where(Y == 1, np.nan, Y), "71 of 178 items have no label .first: item 59.: leave them out"),
+        (np.array([None, *Y[1:]], object), "1 of 178 items have no label"),
+        (np.eye(3)[Y], r"got shape \(178, 3\).*argmax"),
+    ],
+    ids=["nan", "none", "one column per class"],
+)
+def test_labels_with_gaps_or_several_columns(y, sentence):
+    with pytest.raises(LabelError, match=sentence):
+        Team(members(), RING, columns=COLUMNS).fit(X, y)
+
+
+def test_nothing_to_learn_from():
+    with pytest.raises(LabelError, match="there are no items"):
+        Team(members(), RING).fit([view[:0] for view in VIEWS], Y[:0])
+
+
+def test_classes_of_fitted_models_that_do_not_say_theirs():
+    agents_ = [(name, lambda view: view[:, 0] - view[:, 0].mean()) for name in "abc"]
+    two = Y < 2
+    views = [view[two] for view in VIEWS]
+    with pytest.raises(LabelError, match=r"label 0 of item 0 is neither 1 nor -1. Say which classes .* classes=\["):
+        Team.from_fitted(agents_, RING, validation_views=views, validation_y=Y[two])
+
+
+def test_columns_by_name_need_a_table_with_names():
+    with pytest.raises(
+        DataError, match="columns of agent 1 cannot be picked: 'hue' is a name, but the table is an arr"
+    ):
+        Team(members(), RING, columns=[[0], ["hue"], [2]]).fit(X, Y)

@@ -30,7 +30,7 @@ from collegium.agents.held_out import HeldOutErrors, compare, prior_of
 from collegium.agents.independent import checked_scores
 from collegium.agents.pipeline import ScorePipeline
 from collegium.agents.preparation import Preparation
-from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError, ScoreError
+from collegium.errors import CollegiumError, DataError, LabelError, ModelError, PolicyError, ScoreError, brief
 from collegium.links import Links, Perfect
 from collegium.network import Items, Run, collaborate
 from collegium.protocol import DeGroot, Quantised, Rule
@@ -180,7 +180,12 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             train = team._score(models, team._complete(train_views, reset=True))
         if given:
             held_out = team._score(models, team._complete(validation_views, reset=train_views is None))
-            y = inside(validation_y, len(held_out), team.classes_)  # type: ignore[arg-type]
+            try:
+                y = inside(validation_y, len(held_out), team.classes_)  # type: ignore[arg-type]
+            except LabelError as mistake:
+                if classes is not None:
+                    raise
+                raise LabelError(f"{mistake}. Say which classes the models' scores are of: classes=[…]") from None
             team.prior_ = prior_of(y, len(team.classes_))
         team._settle(models, train, held_out, y)
         return team
@@ -410,9 +415,17 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
     def score(self, X: AnyViews, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The share of joint decisions that are right."""
         self._fitted()
-        labels = np.asarray(y).tolist()
-        if labels and not set(self.classes_.tolist()).intersection(labels):
+        labels = np.asarray(y).ravel().tolist()
+        known = set(self.classes_.tolist())
+        unknown = [label for label in labels if label not in known]
+        if labels and len(unknown) == len(labels):
             raise LabelError(f"labels such as {labels[0]!r}, but the classes of this team are {self.classes_.tolist()}")
+        if unknown:
+            warnings.warn(
+                f"{len(unknown)} of {len(labels)} labels, such as {unknown[0]!r}, are none of this team's classes, "
+                f"{self.classes_.tolist()}: they count as wrong decisions. Was the team fitted on labels like these?",
+                stacklevel=2,
+            )
         return float(super().score(X, y, sample_weight))
 
     def certify(
@@ -579,7 +592,7 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
             try:
                 validate_data(self, X, reset=reset, skip_check_array=True)
             except ValueError as refusal:
-                raise DataError(str(refusal)) from None
+                raise DataError(brief(refusal)) from None
         return gather(X, len(self.agents), self.columns)
 
     def _unchanged(self) -> None:

@@ -188,7 +188,8 @@ def _selected(X: Any, K: int, columns: Sequence[Any]) -> list[Any]:
         try:
             views.append(_columns(X, selector(X) if callable(selector) else selector))
         except (ValueError, TypeError, KeyError, IndexError) as refusal:
-            raise DataError(f"columns of agent {k} cannot be picked: {refusal}") from None
+            said = refusal.args[0] if isinstance(refusal, KeyError) and refusal.args else refusal  # without its quotes
+            raise DataError(f"columns of agent {k} cannot be picked: {said}") from None
     return views
 
 
@@ -219,6 +220,9 @@ def _columns(X: Any, chosen: Any) -> Any:
     elif not isinstance(chosen, slice):
         chosen = list(chosen)
     if not hasattr(X, "iloc"):
+        words = [name for name in ([] if isinstance(chosen, slice) else chosen) if isinstance(name, str)]
+        if words:
+            raise KeyError(f"{words[0]!r} is a name, but the table is an array without names: give a data frame")
         return np.ascontiguousarray(X[:, chosen] if isinstance(chosen, slice) or chosen else X[:, :0])
     ends = (chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
     named = any(isinstance(name, str) for name in ends)
@@ -238,7 +242,7 @@ def _array(view: Any, k: int) -> tuple[Any, NDArray[np.bool_]]:
     absent = np.zeros(len(view), bool)
     if isinstance(view, (list, tuple)) or (view.dtype.kind == "O" and view.ndim == 1):
         view = list(view)
-        absent = np.array([_is_gap(item) for item in view], bool)
+        absent = np.array([is_gap(item) for item in view], bool)
         if absent.all() and len(absent):
             return np.empty((len(absent), 0)), absent
         if absent.any():
@@ -254,11 +258,11 @@ def _array(view: Any, k: int) -> tuple[Any, NDArray[np.bool_]]:
     if array.dtype.kind == "f" and array.size:
         absent |= np.isnan(array.reshape(len(array), -1)).all(axis=1)
     elif array.dtype.kind == "O" and array.ndim > 1:
-        absent |= np.array([all(map(_is_gap, row.ravel())) for row in array], bool)
+        absent |= np.array([all(map(is_gap, row.ravel())) for row in array], bool)
     return array, absent
 
 
-def _is_gap(value: Any) -> bool:
+def is_gap(value: Any) -> bool:
     """None, NaN, and what pandas calls NA and NaT."""
     if value is None:
         return True

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.labels import to_places, to_signs
+from collegium._util.views import is_gap
 from collegium.agents.base import Doubles
 from collegium.errors import LabelError, ModelError
 
@@ -119,9 +120,19 @@ def labels_inside(y: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.utils.multiclass import check_classification_targets
 
     y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise LabelError(
+            f"y must be one label per item, shape (n,); got shape {y.shape}. Of columns with a 1 for the class, pass "
+            "y.argmax(axis=1)"
+        )
     y = column_or_1d(y, warn=True) if y.ndim == 2 else y
     if len(y) != n:
         to_signs(y, n)  # which says so
+    if not n:
+        raise LabelError("there are no items: a team is fitted on labelled ones")
+    gaps = [i for i, label in enumerate(y.tolist()) if is_gap(label)]
+    if gaps:
+        raise LabelError(f"{len(gaps)} of {n} items have no label (first: item {gaps[0]}): leave them out")
     classes = _distinct(y)
     try:
         if len(classes) > 2:  # two numbers are two classes, whatever the numbers

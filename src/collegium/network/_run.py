@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,17 +129,41 @@ class Run:
 
         y: labels among `self.classes` where the run knows them, as that of a `Team` does: then no order of `classes`
         matters. Else +1 and -1 or any two labels, the first of `classes` being +1, or without it the larger; of several
-        classes, their places 0 … d-1, or labels listed in `classes`.
+        classes, their places 0 … d-1, or labels listed in `classes`. A run that does not know its classes warns of
+        agents who are wrong more often than by guessing before any message, as they are with classes in another order.
         """
+        return self._wrong(y, classes)
+
+    def _wrong(self, y: ArrayLike, classes: Sequence[Any] | None) -> NDArray[np.bool_]:
         n = self.statistics.shape[1]
         classes = self._known_classes(classes)
         if self.numbers > 1:
-            return np.asarray(~leads(self.statistics, to_places(y, n, self.numbers, classes)))
-        return np.asarray(~(self.statistics * to_signs(y, n, classes)[None, :, None] > 0))
+            wrong = np.asarray(~leads(self.statistics, to_places(y, n, self.numbers, classes)))
+        else:
+            wrong = np.asarray(~(self.statistics * to_signs(y, n, classes)[None, :, None] > 0))
+        if self.classes is None and self.liars is None and len(wrong) > self.rounds and wrong.size:
+            self._warn_of_swapped_classes(wrong[0])
+        return wrong
+
+    def _warn_of_swapped_classes(self, wrong: NDArray[np.bool_]) -> None:
+        """A word where agents who have an opinion are wrong more often than by guessing, far beyond chance."""
+        opinions = self.statistics[0] != 0 if self.numbers == 1 else self.statistics[0].any(axis=2)
+        if not (n := int(opinions.any(axis=1).sum())):
+            return
+        C, alone = max(self.numbers, 2), float(wrong[opinions].mean())
+        guessing = 1 - 1 / C
+        if alone <= guessing + 4 * (guessing * (1 - guessing) / n) ** 0.5:
+            return
+        order = "the first of classes= is that of positive statistics, while a Team's classes_ begin with the other"
+        warnings.warn(
+            f"alone the agents are wrong about {100 * alone:.1f} %, more often than by guessing: are the classes the "
+            f"right way round? {order if C == 2 else 'classes= lists them in the order of the entries'}.",
+            stacklevel=4,
+        )
 
     def errors(self, y: ArrayLike, classes: Sequence[Any] | None = None) -> Doubles:
         """Every agent's error rate after every recorded round, shape (T+1, K); see `wrong` for the labels."""
-        wrong = self.wrong(y, classes)
+        wrong = self._wrong(y, classes)
         if wrong.shape[1] == 0:
             return np.full((len(self.statistics), self.schedule.size), np.nan)
         return np.asarray(wrong.mean(axis=1), np.float64)
