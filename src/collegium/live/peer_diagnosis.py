@@ -310,7 +310,7 @@ def capture_zenoh_log(handle: Callable[[str], bool]) -> Callable[[], None]:
 
 
 def _pass_on(reading: int, real: int, handle: Callable[[str], bool]) -> None:
-    with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0, closefd=False) as onward:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(real, "wb", buffering=0) as onward:
         for line in lines:
             if b"zenoh" in line and handle(_COLOURS.sub("", line.decode(errors="replace"))):
                 continue
@@ -319,6 +319,5 @@ def _pass_on(reading: int, real: int, handle: Callable[[str], bool]) -> None:
 
 def _undo(real: int, thread: threading.Thread) -> None:
     sys.stdout.flush()
-    os.dup2(real, 1)  # the pipe's last writing end: the thread comes to its end
-    thread.join(1.0)
-    os.close(real)
+    os.dup2(real, 1)  # the pipe's last writing end: the thread comes to its end, and closes what it writes to
+    thread.join(10.0)
