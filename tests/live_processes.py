@@ -105,12 +105,12 @@ def statistics(answers: list[list[ItemResult]]) -> np.ndarray:
     return np.array([[one.trace for one in column] for column in answers], float).swapaxes(0, 2)
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """The condition's value, once it is true."""
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0, pause: float = 0.05) -> Any:
+    """The condition's value, once it is true; pause: seconds between two looks."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, "it never came true"
-        time.sleep(0.05)
+        time.sleep(pause)
     return value
 
 

@@ -54,4 +54,5 @@ def _began(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == "Z" else fields[19]
+    # The first thread may be gone before the others, which keep the ports open until they have ended as well.
+    return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
