@@ -36,7 +36,7 @@ from collegium.live.engine import Limits as AgentLimits
 from collegium.live.http.app import App, agent_server
 from collegium.live.http.openapi import collegium_version
 from collegium.live.peers import Deadlines
-from live_networks import in_memory, served
+from live_networks import PATIENT, in_memory, served
 from statuses import items, neighbour, report
 
 pytestmark = pytest.mark.live
@@ -92,7 +92,7 @@ class Asking:
             return answer
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -160,7 +160,7 @@ def test_an_item_waits_for_the_other_agents_view():
         assert ask.json("GET", "/v1/items/7")[0] == 404
         assert ask.post({"id": 7, "score": 1.0, "wait": False}) == (202, {"accepted": 1})
         assert ask.json("GET", "/v1/items/7") == (202, {"id": 7, "state": "pending"})
-        agents[1].submit([7], np.array([3.0])).result(30)
+        agents[1].submit([7], np.array([3.0])).result(120)
         until(lambda: ask.json("GET", "/v1/items/7")[0] == 200)
         outcome = ask.json("GET", "/v1/items/7?trace=1")[1]
         assert outcome["statistic"] == 2.0
@@ -257,7 +257,7 @@ def test_every_refusal_is_one_sentence(method, path, body, kind, status, words):
     ("problem", "status", "after"),
     [
         (Conflict("item 7 was submitted before with score 1, now with 2"), 409, None),
-        (Busy(0.25), 429, 0.25),
+        (Busy(20.0), 429, 20.0),
         (ScoreError("no such score"), 422, None),
         (LiveError("it is stopping"), 503, None),
     ],
@@ -272,8 +272,8 @@ def test_what_the_agent_refuses_has_a_status_of_its_own(problem, status, after, 
         content = json.loads(body)
         assert content["error"] == str(problem)
         assert (answered, content.get("retry_after")) == (status, after)
-        assert headers["Retry-After"] == (None if after is None else "1")
-        with Client(ask.url, timeout=0.2) as client, pytest.raises(LiveError, match=f"answered {status}: {problem}"):
+        assert headers["Retry-After"] == (None if after is None else "20")
+        with Client(ask.url, timeout=15) as client, pytest.raises(LiveError, match=f"answered {status}: {problem}"):
             client.decide([7], scores=[2.0])
 
 
@@ -344,24 +344,26 @@ def test_more_items_than_the_agent_can_ever_hold_are_too_many():
 # ── too much at once ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refused_for_now(answer):
+def refused_for_now(answer, deadlines=Deadlines()):
     """The sentence; the pause is less than half of what an agent waits for a view."""
     status, body, headers = answer
     assert status == 429
     assert int(headers["Retry-After"]) >= 1
     content = json.loads(body)
-    assert 0 < content["retry_after"] <= Deadlines().view / 2
+    assert 0 < content["retry_after"] <= deadlines.view / 2
     return content["error"]
 
 
 def test_a_busy_agent_says_when_to_come_again():
-    with one(over=PAIR, limits=AgentLimits(pending=2), deadlines=Deadlines(20.0, 5.0)) as (agents, ask):
+    with one(over=PAIR, limits=AgentLimits(pending=2), deadlines=PATIENT) as (agents, ask):
         for first in range(0, 10, 2):  # two are begun, eight wait
             ask.post({"ids": [first, first + 1], "scores": [1, 1], "wait": False})
-        assert "as many items pending" in refused_for_now(ask("POST", "/v1/items", b'{"id": 10, "score": 1}', JSON))
+        refusal = ask("POST", "/v1/items", b'{"id": 10, "score": 1}', JSON)
+        assert "as many items pending" in refused_for_now(refusal, PATIENT)
         assert ask.json("GET", "/v1/items/10")[0] == 404
-        agents[1].submit([0, 1], np.zeros(2)).result(30)
+        agents[1].submit([0, 1], np.zeros(2)).result(120)
         until(lambda: ask.post({"id": 10, "score": 1, "wait": False})[0] == 202)
+        agents[1].submit(list(range(2, 11)), np.zeros(9))  # the port waits for what was accepted before it closes
 
 
 def test_the_model_has_a_short_queue():
@@ -374,11 +376,11 @@ def test_the_model_has_a_short_queue():
 
     with one(ServiceSettings(queue=1), score=slow) as (_, ask), ThreadPoolExecutor() as threads:
         first = threads.submit(ask.post, {"id": 1, "view": [1]})
-        assert entered.wait(30)
+        assert entered.wait(60)
         assert "wait for the model" in refused_for_now(ask("POST", "/v1/items", b'{"id": 2, "view": [1]}', JSON))
         assert ask.post({"id": 3, "score": 1})[0] == 200  # scores need no model
         leave.set()
-        assert first.result(30)[0] == 200
+        assert first.result(120)[0] == 200
         assert ask.post({"id": 2, "view": [1]})[0] == 200
 
 
@@ -389,7 +391,7 @@ def test_requests_in_progress_are_counted_but_the_process_still_says_it_lives():
         assert "in progress already" in refused_for_now(ask("GET", "/v1/status"))
         assert ask("GET", "/healthz")[0] == 200
         agents[1].submit([1], np.zeros(1))
-        assert first.result(30)[0] == 200
+        assert first.result(120)[0] == 200
         assert ask("GET", "/v1/status")[0] == 200
 
 
@@ -407,7 +409,7 @@ def test_a_network_that_does_not_decide_is_not_waited_for_for_ever():
         status, content = ask.post({"id": 1, "score": 1.0})
         assert "not decided within 0.2 s" in content["error"]
         assert status == 503
-        agents[1].submit([1], np.array([3.0])).result(30)  # and the engine takes no harm
+        agents[1].submit([1], np.array([3.0])).result(120)  # and the engine takes no harm
         until(lambda: ask.json("GET", "/v1/items/1")[0] == 200)
 
 
@@ -417,10 +419,11 @@ def test_a_network_that_does_not_decide_is_not_waited_for_for_ever():
 def test_a_head_that_does_not_end(monkeypatch):
     monkeypatch.setattr(CarefulProtocol, "head_seconds", 0.3)
     with one() as (_, ask):
-        assert ask.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n").startswith(b"HTTP/1.1 408 ")
+        head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+        until(lambda: ask.raw(head).startswith(b"HTTP/1.1 408 "))  # a busy machine may begin to send too late
         assert ask.raw() == b""  # says nothing at all
         twice = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        assert ask.raw(twice, twice[:20]).count(b"HTTP/1.1 408 ") == 1
+        until(lambda: ask.raw(twice, twice[:20]).count(b"HTTP/1.1 408 ") == 1)
 
 
 def test_a_head_that_is_too_long():
@@ -462,7 +465,7 @@ def test_nobody_waits_for_a_client_that_is_gone():
             until(lambda: agents[0].is_pending(1))
             assert ask("GET", "/v1/status")[0] == 429
         until(lambda: ask("GET", "/v1/status")[0] == 200)
-        agents[1].submit([1], np.zeros(1)).result(30)
+        agents[1].submit([1], np.zeros(1)).result(120)
         until(lambda: ask("GET", "/v1/items/1")[0] == 200)
 
 
@@ -473,7 +476,7 @@ def test_many_that_are_decided_together_are_all_answered():
             waiting = [threads.submit(ask.post, {"id": name, "score": 1}) for name in names]
             until(lambda names=names: all(agents[0].is_pending(name) for name in names))
             agents[1].submit(names, np.ones(40))
-            assert [one.result(30)[1]["id"] for one in waiting] == names
+            assert [one.result(120)[1]["id"] for one in waiting] == names
 
 
 class Recorder:
@@ -512,7 +515,11 @@ def test_a_head_and_its_body_are_sent_together():
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch):
     monkeypatch.setattr(CarefulProtocol, "answer_seconds", 0.3)
     n = 20_000
-    with one(ServiceSettings(limits=Limits(items=n)), limits=AgentLimits(memory=256 << 20)) as (_, ask):
+    with (
+        in_memory(ALONE, rounds=3, limits=AgentLimits(memory=256 << 20)) as agents,
+        served(agents[0], ServiceSettings(limits=Limits(items=n))) as server,
+    ):
+        ask = Asking(server.url)
         body = json.dumps({"ids": list(range(n)), "scores": [0.1] * n, "trace": True}).encode()
         head = b"POST /v1/items HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         with socket.socket() as line:
@@ -522,7 +529,7 @@ def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch):
             line.sendall(head % len(body) + body)
             until(lambda: ask("GET", f"/v1/items/{n - 1}")[0] == 200)
             line.recv(1, socket.MSG_PEEK)  # it begins to answer
-            time.sleep(1.5)
+            until(lambda: not len(server.crowd))  # the agent has closed it
             got = 0
             with contextlib.suppress(ConnectionResetError):
                 while more := line.recv(1 << 20):
@@ -560,7 +567,7 @@ def test_small_answers_do_not_wait_for_an_acknowledgement():
                 connection.getresponse().read()
             return time.monotonic() - begun
 
-        assert min(thirty() for _ in range(3)) < 1.0
+        assert any(thirty() < 1.0 for _ in range(10))
         connection.close()
 
 
@@ -685,10 +692,11 @@ def test_metrics():
         agents[0].receive(1, b"nonsense")
         first = threads.submit(ask.post, {"ids": list(range(20)), "scores": [1.0] * 20})
         agents[1].submit(list(range(20)), np.ones(20))
-        assert first.result(30)[0] == 200
+        assert first.result(120)[0] == 200
         ask.post({"id": "pending", "score": 1, "wait": False})
         ask("GET", "/nowhere")
         status, body, headers = ask("GET", "/metrics")
+        agents[1].submit(["pending"], np.ones(1))  # the port waits for what was accepted before it closes
         assert status == 200
         assert headers["Content-Type"].startswith("text/plain; version=")
         families = {family.name: family for family in text_string_to_metric_families(body.decode())}
@@ -766,7 +774,7 @@ SCHEMATHESIS = shutil.which("st", path=os.pathsep.join([str(Path(sys.executable)
 
 
 @pytest.mark.skipif(SCHEMATHESIS is None, reason="needs schemathesis")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_schemathesis_finds_nothing(tmp_path):
     """What the document cannot say is refused with 422: two lists of one length, names that differ, shapes of views.
 
@@ -782,7 +790,7 @@ def test_schemathesis_finds_nothing(tmp_path):
             "--header", f"Authorization: Bearer {TOKEN}", "--checks", "all", "--phases", "coverage,fuzzing",
             "--max-examples", "20", "--generation-deterministic", "--no-color",
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=390)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
@@ -804,7 +812,7 @@ def test_at_the_end_what_was_accepted_is_answered():
             assert answer["retry_after"] > 0
             assert not waiting.done()
             agents[1].submit([1], np.zeros(1))
-            assert waiting.result(30)[0] == 200
+            assert waiting.result(120)[0] == 200
         assert not reachable(ask)
 
 
@@ -821,7 +829,7 @@ def test_whoever_waits_is_told_when_the_agent_stops_first():
         waiting = threads.submit(ask.post, {"id": 1, "score": 1})
         until(lambda: agents[0].is_pending(1))
         agents[0].stop()
-        status, content = waiting.result(30)
+        status, content = waiting.result(120)
         assert "was stopped before the item was decided" in content["error"]
         assert status == 503
         assert ask.post({"id": 2, "score": 1})[0] == 503
@@ -849,4 +857,4 @@ def test_a_signal_ends_the_port_and_lets_the_process_tidy_up(number):
         assert process.stdout.readline() == "open\n"
         process.send_signal(number)
         assert process.stdout.readline() == "closed\n"
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
