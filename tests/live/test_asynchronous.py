@@ -18,6 +18,7 @@ from collegium.live.asynchronous import AsynchronousEngine
 from collegium.live.engine import Limits
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.peers import Deadlines
+from collegium.live.transport.faulty import Faults
 from collegium.live.waiters import Ticket
 from collegium.network import collaborate
 from collegium.policy import Policy
@@ -293,7 +294,7 @@ def test_processes_over_zenoh(tmp_path: Path) -> None:
     scores = np.random.default_rng(11).normal(size=(100, 5))
     # Nothing stands still for so long only because an agent that holds a part of it is paused, or restarted.
     deadlines = Deadlines(view=60.0, item=120.0, still=5.0)
-    settings = {"mode": "asynchronous", "rule": protocol.RunningSums(), "faults": config.Fault(loss=0.2, duplicate=0.1)}
+    settings = {"mode": "asynchronous", "rule": protocol.RunningSums(), "faults": Faults(loss=0.2, duplicate=0.1)}
     with running(tmp_path / "net", policy.uniform(topology.ring(5)), deadlines=deadlines, **settings) as network:
         answers = ask_all(network, scores, trace=False)
         assert np.abs(statistics(answers) - scores.mean(axis=1, keepdims=True)).max() < 1e-6

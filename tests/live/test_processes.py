@@ -14,10 +14,10 @@ import pytest
 
 from collegium import policy, protocol, topology
 from collegium.errors import LiveError
-from collegium.live import config
 from collegium.live.answers import ItemResult
 from collegium.live.launcher import Member
 from collegium.live.peers import Deadlines
+from collegium.live.transport.faulty import Faults
 from collegium.live.transport.zenoh import LEASE
 from collegium.network import collaborate
 from live_processes import ask_all, neighbour, running, statistics, status, wait_for
@@ -147,13 +147,13 @@ def test_one_agent_that_pauses_for_less_than_the_deadline_is_missed_by_nobody(tm
 @pytest.mark.parametrize(
     ("faults", "exact"),
     [
-        (config.Fault(loss=0.05, duplicate=0.1), True),
-        (config.Fault(loss=0.2), False),
-        (config.Fault(delay=0.05, jitter=0.02), True),
+        (Faults(loss=0.05, duplicate=0.1), True),
+        (Faults(loss=0.2), False),
+        (Faults(delay=0.05, jitter=0.02), True),
     ],
     ids=["5 % lost, 10 % doubled", "20 % lost", "50 ms ± 20 ms"],
 )
-def test_lost_doubled_reordered_and_late_frames(faults: config.Fault, exact: bool, tmp_path: Path) -> None:
+def test_lost_doubled_reordered_and_late_frames(faults: Faults, exact: bool, tmp_path: Path) -> None:
     scores = np.random.default_rng(4).normal(size=(200, 9))
     # Without losses nobody asks, whatever pauses a busy machine makes.
     deadlines = Deadlines(longest=30.0, least=0.5 if faults.loss else 30.0, view=30.0, item=90.0)

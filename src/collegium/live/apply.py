@@ -32,7 +32,6 @@ from collegium.live.folder import (
     rounds_of,
 )
 from collegium.live.launcher import Member
-from collegium.live.peers import Deadlines
 from collegium.policy import Policy
 from collegium.protocol import Rule, registry
 from collegium.schedule import Schedule
@@ -135,7 +134,7 @@ def _next(
         rounds=wanted.rounds or (wanted.team.rounds if wanted.team is not None else None) or first.talk.rounds,
         rule=wanted.rule or _for_any_size(first.rule()), seed=first.talk.seed, absent=first.talk.absent,
         mode=first.talk.mode,
-        deadlines=Deadlines(**msgspec.structs.asdict(first.deadlines)), classes=first.model.classes,
+        deadlines=first.deadlines, classes=first.model.classes,
     )  # fmt: skip
     over = rounds_of(policy, settings)
     joining = [name for name in names if name not in old]

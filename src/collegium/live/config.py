@@ -7,7 +7,6 @@ import math
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -168,17 +167,6 @@ class Port(_Table):
     """Accept only clients with a certificate of the network's authority."""
 
 
-class Wait(_Table):
-    """Deadlines in seconds; see `collegium.live.peers.Deadlines`."""
-
-    longest: float = Deadlines.longest
-    least: float = Deadlines.least
-    view: float = Deadlines.view
-    item: float = Deadlines.item
-    still: float = Deadlines.still
-    pace: float = Deadlines.pace
-
-
 class Room(_Table):
     """What the agent may use."""
 
@@ -195,17 +183,6 @@ class Hiding(_Table):
     """What all its items may cost together: beyond it they are refused. None: no limit."""
 
 
-class Fault(_Table):
-    """Faults on purpose, for trials."""
-
-    loss: float = 0.0
-    duplicate: float = 0.0
-    delay: float = 0.0
-    jitter: float = 0.0
-    garbage: float = 0.0
-    seed: Annotated[int, Meta(ge=0)] = 0
-
-
 class AgentFile(_Table):
     """The whole file."""
 
@@ -216,9 +193,10 @@ class AgentFile(_Table):
     model: Model = msgspec.field(default_factory=lambda: Model([-1, 1]))
     http: Port = msgspec.field(default_factory=Port)
     tls: Secrets | None = None
-    deadlines: Wait = msgspec.field(default_factory=Wait)
+    deadlines: Deadlines = Deadlines()
     limits: Room = msgspec.field(default_factory=Room)
-    faults: Fault | None = None
+    faults: Faults | None = None
+    """On purpose, for trials."""
     privacy: Hiding | None = None
     sets: Sets | None = None
 
@@ -270,7 +248,6 @@ class AgentFile(_Table):
 
     def agent_settings(self) -> dict[str, Any]:
         """What `Agent` takes besides its place and its model."""
-        wait = self.deadlines
         return {
             "weights": {heard.number: heard.weight for heard in self.hears},
             "agents": self.talk.agents,
@@ -285,7 +262,7 @@ class AgentFile(_Table):
             "classes": tuple(self.model.classes),
             "sets": self.sets,
             "policy": self.policy(),
-            "deadlines": Deadlines(**msgspec.structs.asdict(wait)),
+            "deadlines": self.deadlines,
             "absent": self.talk.absent,
             "mode": self.talk.mode,
             "limits": Limits((self.limits.memory_mb or 0) << 20, self.limits.pending, self.limits.from_zero),
@@ -293,9 +270,7 @@ class AgentFile(_Table):
 
     def transport_faults(self) -> Faults | None:
         """Faults on purpose, if any are wanted; each agent has its own."""
-        if self.faults is None:
-            return None
-        return replace(Faults(**msgspec.structs.asdict(self.faults)), seed=self.faults.seed + self.agent.number)
+        return self.faults and msgspec.structs.replace(self.faults, seed=self.faults.seed + self.agent.number)
 
 
 def read(path: Path) -> AgentFile:
@@ -319,7 +294,6 @@ def checked(content: dict[str, Any]) -> AgentFile:
     except msgspec.ValidationError as problem:
         raise InputFileError(_sentence(str(problem))) from None
     _check(file)
-    file.transport_faults()
     rule, rounds = file.agent_settings()["rule"], file.talk.rounds
     if file.talk.mode == "asynchronous" and type(rule) is not RunningSums:
         raise InputFileError(f"talk.mode is asynchronous, which needs the rule running-sums and not {rule}")

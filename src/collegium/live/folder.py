@@ -22,10 +22,11 @@ from collegium._util.files import atomic_write
 from collegium._util.seat import Seat
 from collegium.errors import LiveError, PolicyError, RuleError
 from collegium.live import config, keys, model, signing
-from collegium.live.config import AgentFile, Heard, Hearer, Hiding, Model, Port, Secrets, Talk, Wait, Who
+from collegium.live.config import AgentFile, Heard, Hearer, Hiding, Model, Port, Secrets, Talk, Who
 from collegium.live.configuration import Member
 from collegium.live.peers import Deadlines
 from collegium.live.sets import of_team
+from collegium.live.transport.faulty import Faults
 from collegium.policy import Policy
 from collegium.protocol import DeGroot, Rule, RunningSums, registry
 from collegium.schedule import Schedule
@@ -37,7 +38,6 @@ BOUND = 1e3
 """The largest score of an agent whose training scores are not known."""
 _MARGIN = 4.0  # times its largest training score, an agent's score may be
 _LOOPBACK = "127.0.0.1"
-_DEADLINES = Deadlines()
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class NetworkSettings:
     http_port: int = 8400
     """And to its users on this + k; 0 looks for free ones."""
     tls: bool = True
-    deadlines: Deadlines = _DEADLINES
+    deadlines: Deadlines = Deadlines()
     absent: config.Absent = "renormalise"
-    faults: config.Fault | None = None
+    faults: Faults | None = None
     bound: float | None = None
     """The largest score of an agent; by default from its training scores, and `BOUND` where there are none."""
     classes: Sequence[int | float | bool | str] = (-1, 1)
@@ -137,7 +137,7 @@ def create(
                     https=public and settings.tls,
                 ),
                 secret,
-                Wait(*dataclasses.astuple(settings.deadlines)),
+                settings.deadlines,
                 faults=settings.faults,
                 privacy=None if settings.budget is None else Hiding(settings.budget),
                 sets=None if sets is None else sets[k],

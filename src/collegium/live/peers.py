@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
+
 from collegium._util.arguments import real_number
 from collegium.errors import LiveError
 from collegium.live.naming import Handles
@@ -47,8 +49,7 @@ _TRANSITIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Deadlines:
+class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long to wait, in seconds."""
 
     longest: float = 2.0
@@ -65,9 +66,9 @@ class Deadlines:
     """Without rounds: between this agent's own messages."""
 
     def __post_init__(self) -> None:
-        for name in ("longest", "least", "view", "item", "still", "pace"):
+        for name in self.__struct_fields__:
             value = real_number(getattr(self, name), f"the deadline {name}", LiveError, above=0)
-            object.__setattr__(self, name, value)
+            msgspec.structs.force_setattr(self, name, value)
         if self.least > self.longest:
             raise LiveError(f"the least deadline ({self.least:g} s) is longer than the longest ({self.longest:g} s)")
         if self.still < 4 * self.pace:

@@ -8,16 +8,18 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from collegium._util.arguments import real_number
 from collegium.errors import LiveError
 from collegium.live.transport.base import Presence, Receive, Transport
 
 
-@dataclass(frozen=True)
-class Faults:
+class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may happen to a frame on its way out."""
 
     loss: float = 0.0
@@ -30,7 +32,7 @@ class Faults:
     """The delay is anything within ± this many seconds, so that frames overtake each other."""
     garbage: float = 0.0
     """Probability that some of its bytes are changed."""
-    seed: int = 0
+    seed: Annotated[int, Meta(ge=0)] = 0
 
     def __post_init__(self) -> None:
         for name in ("loss", "duplicate", "garbage"):
