@@ -171,8 +171,14 @@ def test_trust(cli):
     found = trust.robustness(topology.complete(7))
     assert facts["liars"] == list(found.liars) == [3, 3]
     assert facts["helpful_links"] == []
+    assert facts["robust_rules"] == [
+        "trimmed-mean:3", "self-centred:2", "nearest-neighbours:3", "mean-subsequence:2", "outlier-scissor:2",
+        "median", "clipped",
+    ]  # fmt: skip
     shown = cli("network", "ring:8", "--trust").out
     assert "0–2" in shown
+    assert "trimmed-mean:1, nearest-neighbours:1, median, clipped" in shown
+    assert "none" in cli("network", "path:8", "--trust").out
     assert "(bounds)" in cli("network", "grid:5x5", "--trust").out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from collegium.cli.network_argument import (
     read_policy,
 )
 from collegium.cli.tables import check_output, write_table
-from collegium.errors import InputFileError, PolicyError
+from collegium.errors import InputFileError, PolicyError, RuleError
 
 if TYPE_CHECKING:
     from collegium.policy import Policy
@@ -121,21 +122,48 @@ def describe_trust(policy: Policy) -> dict[str, Any]:
         "liars_per_neighbourhood": list(found.local_liars),
         "smallest_neighbourhood": int(policy.graph.neighbourhood_sizes.min()),
         "median_bears": found.neighbourhood,
+        "robust_rules": _robust_rules(policy) if not _is_large(policy) else None,
         "helpful_links": [list(link) for link in trust.helpful_links(policy.graph)] if not _is_large(policy) else None,
     }
+
+
+def _robust_rules(policy: Policy) -> list[str]:
+    """Robust rules that run on the network, each for as many liars in a neighbourhood as it takes."""
+    from collegium.protocol import combine, registry
+
+    seats = policy.at(1)
+    most = (int(policy.graph.neighbourhood_sizes.min()) - 1) // 2
+    found = []
+    for family in (
+        combine.TrimmedMean,
+        combine.SelfCentred,
+        combine.NearestNeighbours,
+        combine.MeanSubsequence,
+        combine.OutlierScissor,
+    ):
+        for liars in range(most, 0, -1):
+            with suppress(RuleError):
+                family(liars).check_seats(seats)
+                found.append(registry.to_text(family(liars)))
+                break
+    return found + ["median", "clipped"] * (most > 0)
 
 
 def _trust_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     def between(pair: list[int]) -> str:
         return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]} to {pair[1]}"
 
-    links = facts["helpful_links"]
+    links, rules = facts["helpful_links"], facts["robust_rules"]
     shown = "not computed for so many agents" if links is None else ", ".join(f"{i}–{j}" for i, j in links)
     return [
         ("r-robust, r" + ("" if facts["exact"] else " (bounds)"), between(facts["r"])),
         ("liars W-MSR bears in the whole network", between(facts["liars"])),
         ("liars it bears in every neighbourhood", between(facts["liars_per_neighbourhood"])),
         ("liars a median bears in the smallest neighbourhood", str(facts["median_bears"])),
+        (
+            "robust rules it takes, with the most liars in a neighbourhood",
+            "not computed for so many agents" if rules is None else ", ".join(rules) or "none",
+        ),
         ("links that would help most, one after the other", shown or "none is missing"),
     ]
 

@@ -78,14 +78,14 @@ def helpful_links(graph: Graph, most: int = 3) -> list[tuple[int, int]]:
     for _ in range(most):
         heard = graph.adjacency if isinstance(graph.adjacency, np.ndarray) else graph.adjacency.toarray()
         both = np.asarray(heard, bool) & np.asarray(heard, bool).T
-        missing = [(i, j) for i in range(graph.size) for j in range(i + 1, graph.size) if not both[i, j]]
-        if not missing:
+        missing = np.argwhere(np.triu(~both, 1))
+        if not len(missing):
             break
         if graph.size > 12:
             best = _thin(graph, missing)
         else:
-            ranked = [(_worth(_with(graph, link)), -link[0], -link[1]) for link in missing]
-            best = missing[ranked.index(max(ranked))]
+            pairs = ((int(i), int(j)) for i, j in missing)
+            best = max(pairs, key=lambda link: _worth(_with(graph, link)))  # of equals the first
         found.append(best)
         graph = _with(graph, best)
     return found
@@ -97,9 +97,10 @@ def _worth(graph: Graph) -> tuple[int, ...]:
     return r, largest_s(senders, r + 1), largest_s(senders, r), int(sizes.min()), -int((sizes == sizes.min()).sum())
 
 
-def _thin(graph: Graph, missing: list[tuple[int, int]]) -> tuple[int, int]:
-    sizes, along = graph.neighbourhood_sizes, _second(graph)[1]
-    return min(missing, key=lambda link: (sizes[link[0]] + sizes[link[1]], -abs(along[link[0]] - along[link[1]]), link))
+def _thin(graph: Graph, missing: Sets) -> tuple[int, int]:
+    (i, j), sizes, along = missing.T, graph.neighbourhood_sizes, _second(graph)[1]
+    best = np.lexsort((-np.abs(along[i] - along[j]), sizes[i] + sizes[j]))[0]  # of equals the first
+    return int(i[best]), int(j[best])
 
 
 def _with(graph: Graph, link: tuple[int, int]) -> Graph:
