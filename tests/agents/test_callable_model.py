@@ -98,6 +98,10 @@ def test_probabilities_are_warned_of_or_taken_for_what_they_are():
         CallableModel(lambda view: p).scores(p)
     with pytest.warns(UserWarning, match="lie between 0 and 1"):
         CallableModel(lambda view: np.column_stack([1 - p, p])).scores(p)
+    rare = np.linspace(0.01, 0.4, 60)  # of a class that is rarely likely
+    with pytest.warns(UserWarning, match="negative for the other class"):
+        CallableModel(lambda view: rare).scores(rare)
+    assert len(CallableModel(lambda view: rare[:20]).scores(rare[:20])) == 20  # so few may well be of one sign
     expected = np.log(p) - np.log(1 - p)
     for answer in (p, np.column_stack([1 - p, p])):
         found = CallableModel(lambda view, answer=answer: answer, kind="probabilities").scores(p)

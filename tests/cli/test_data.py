@@ -185,6 +185,24 @@ def test_split_deals_the_columns_of_a_table_out(cli, tmp_path):
     assert len(second) == 31
     facts = json.loads(cli("data", "split", table, *options, "--json").out)
     assert facts["correlation"] == facts["lowest"] < facts["highest"]
+    refused = cli("data", "split", table, *options, "--agents", 1, code=2)
+    assert "views has agent-2.csv of another split" in refused.err.replace("\n", "")
+
+
+def test_split_deals_no_labels_or_items_out(cli, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(["Item,a,b,label", *(f"p{i},{i},{(7 * i) % 11},{i % 2}" for i in range(30))]))
+    answer = cli("data", "split", table, "--agents", 2, "--to", tmp_path / "views")
+    assert "every agent has Item, label" in answer.err
+    for k, own in ((1, "a"), (2, "b")):
+        assert (tmp_path / "views" / f"agent-{k}.csv").read_text().startswith(f"Item,label,{own}\n")
+    cli("data", "split", table, "--agents", 2, "--to", tmp_path / "other", "--keep", "Item")
+    assert (
+        "label" in (tmp_path / "other" / "agent-1.csv").read_text() + (tmp_path / "other" / "agent-2.csv").read_text()
+    )
+    assert "gone.csv cannot be read: No such file" in cli(
+        "data", "split", tmp_path / "gone.csv", "--agents", 2, "--to", tmp_path / "x", code=2
+    ).err.replace("\n", "")
 
 
 @pytest.mark.parametrize(

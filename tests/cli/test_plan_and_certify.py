@@ -56,9 +56,10 @@ def test_plan_as_json(cli, table):
     assert found["met"] is True
     assert found["recommended"]["chosen_error"] <= 0.3
     assert found.keys() == {
-        "agents", "met", "recommended", "reasons", "alone", "front", "certificate", "searched", "seconds"
+        "agents", "classes", "met", "recommended", "reasons", "alone", "front", "certificate", "searched", "seconds"
     }  # fmt: skip
     assert found["searched"] > 1000
+    assert found["classes"] == ["cat", "dog"]
     again = json.loads(cli(*words).out)
     assert again["recommended"] == found["recommended"]
 
@@ -89,6 +90,7 @@ def test_certify_leads_with_what_held_out_items_say(cli, table):
     found = json.loads(cli(*words, "--alpha", 0.2, "--error", 0.3, "--json").out)
     said = found["held_out"]
     assert found["agents"] == [f"a{k}" for k in range(6)]
+    assert found["classes"] == ["cat", "dog"]  # in the order of `items` and the means
     assert np.shape(said["error_at_most"]) == (13, 6)
     assert (np.array(said["error_at_most"]) > found["errors"]).all()
     assert said["sets"]["coverage"] >= 0.8

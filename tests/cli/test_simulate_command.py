@@ -66,7 +66,16 @@ def test_a_table_of_probabilities_is_hinted_at(cli, tmp_path):
     np.save(tmp_path / "p.npy", 1 / (1 + np.exp(-X)))
     assert "log(p / (1 - p))" in cli("simulate", tmp_path / "p.npy", "ring:6").err
     np.save(tmp_path / "x.npy", X)
-    assert "log(p / (1 - p))" not in cli("simulate", tmp_path / "x.npy", "ring:6").err
+    assert "lie between" not in cli("simulate", tmp_path / "x.npy", "ring:6").err
+    one, rare = np.array(X), 0.4 / (1 + np.exp(-X))
+    one[:, 3] = 1 / (1 + np.exp(-X[:, 3]))
+    np.savetxt(tmp_path / "one.csv", one, delimiter=",", header="a,b,c,d,e,f", comments="")
+    said = cli("simulate", tmp_path / "one.csv", "ring:6").err
+    assert "all scores of d lie between 0 and 1, so such an agent" in said.replace("\n", " ")
+    np.save(tmp_path / "rare.npy", np.tile(rare, (1 + 50 // len(X), 1)))  # none above a half
+    assert "log(p / (1 - p))" in cli("simulate", tmp_path / "rare.npy", "ring:6").err
+    np.save(tmp_path / "percent.npy", 100 / (1 + np.exp(-X)))
+    assert "log(p / (100 - p))" in cli("simulate", tmp_path / "percent.npy", "ring:6").err
 
 
 @pytest.mark.parametrize(

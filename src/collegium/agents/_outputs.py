@@ -16,6 +16,7 @@ CLIP = 1e-6
 """Probabilities are kept this far from 0 and 1: no log-odds above 13.8."""
 KINDS = ("score", "probabilities")
 """What the outputs of a function or module may be."""
+_MANY = 50  # so many scores are hardly ever all of one sign
 _SUM_TOLERANCE = 1e-3  # probabilities in half precision sum to one within this; logits do so only by accident
 
 
@@ -65,11 +66,14 @@ def warn_of_probabilities(outputs: Any, what: str, remedy: str) -> None:
     if values.ndim == 2 and values.shape[1] > 1:
         found = bool((np.abs(values.sum(axis=1) - 1) <= _SUM_TOLERANCE).all())
     else:
-        found = bool(values.min() < 0.5 < values.max())
+        is_rare = len(values) >= _MANY and values.min() < values.max()  # of a rare class hardly any is above a half
+        found = bool(is_rare or values.min() < 0.5 < values.max())
     if found:
+        taken = (
+            "logits" if values.ndim == 2 and values.shape[1] > 1 else "scores, which are negative for the other class"
+        )
         warnings.warn(
-            f"all outputs of {what} lie between 0 and 1, but they are taken for scores, which are negative for the "
-            f"other class: {remedy}",
+            f"all outputs of {what} lie between 0 and 1, but they are taken for {taken}: {remedy}",
             stacklevel=4,
         )
 

@@ -100,7 +100,12 @@ def certify(
     if plot is not None:
         plots.save(plots.certificate_figure(found, f"{scores.name} over {network}"), plot)
     if as_json:
-        typer.echo(json.dumps({"agents": given.agents, **found.to_dict(alpha, error)}, allow_nan=False))
+        typer.echo(
+            json.dumps(
+                {"agents": given.agents, "classes": given.names or None, **found.to_dict(alpha, error)},
+                allow_nan=False,
+            )
+        )
         return
     console = Console(highlight=False, markup=False)
     print_certificate(console, found, given.names, given.agents, alpha, error)

@@ -59,7 +59,12 @@ def plan(
     if plot is not None:
         plots.save(plots.plan_figure(answer, f"{scores.name}: error against bits"), plot)
     if as_json:
-        typer.echo(json.dumps({"agents": given.agents} | _facts(answer, len(given.classes)), allow_nan=False))
+        typer.echo(
+            json.dumps(
+                {"agents": given.agents, "classes": given.names or None} | _facts(answer, len(given.classes)),
+                allow_nan=False,
+            )
+        )
         raise typer.Exit(0 if answer.met else 1)
     console = Console(highlight=False, markup=False)
     _print(console, answer, given.names, given.agents)

@@ -114,7 +114,7 @@ def _read(path: Path, labels: str | None, classes: str | None) -> Scores:
         i, k = np.argwhere(np.isinf(values))[0]
         item, agent = i if items is None else items[i], names[k] if names else k
         raise InputFileError(f"{path}: item {item}, agent {agent} has {values[i, k]}; scores are finite")
-    _hint_probabilities(values)
+    _hint_probabilities(values, names)
     _fill(values, names, _gaps(values[:, :, None]))
     return Scores(values, found, _listed(items), names, _two_classes(classes, found), parts)
 
@@ -192,7 +192,7 @@ def _of_entries(found: _Entries, written: str | None) -> Scores:
     values, C = found.values, found.values.shape[2]
     known = found.labels, _listed(found.items), found.agents
     if C == 1:
-        _hint_probabilities(values[:, :, 0])
+        _hint_probabilities(values[:, :, 0], found.agents)
         _fill(values, found.agents, _gaps(values))
         return Scores(values[:, :, 0], *known, _two_classes(written, found.labels), found.parts)
     given = None if written is None else column([name.strip() for name in written.split(",")]).tolist()
@@ -233,15 +233,28 @@ def _check_probabilities(values: Doubles, path: Path) -> None:
         raise InputFileError(f"{path} holds probabilities: scores are their logarithms")
 
 
-def _hint_probabilities(values: Doubles) -> None:
+def _hint_probabilities(values: Doubles, agents: Sequence[str]) -> None:
     """Scores of two classes are positive for one and negative for the other; probabilities are never negative."""
-    known = values[~np.isnan(values)]
-    if known.size > 3 * values.shape[1] and 0 <= known.min() < 0.5 < known.max() <= 1:
+    for what, one, log_odds in (("1", 1.0, "log(p / (1 - p))"), ("100", 100.0, "log(p / (100 - p))")):
+        suspects = [k for k, column in enumerate(values.T) if _all_between(column[~np.isnan(column)], one)]
+        if not suspects:
+            continue
+        names = ", ".join(str(agents[k]) if agents else f"agent {k}" for k in suspects[:5])
+        who = "all scores" if len(suspects) == values.shape[1] else f"all scores of {names}"
+        who += ", …" if 5 < len(suspects) < values.shape[1] else ""
         typer.echo(
-            "all scores lie between 0 and 1, so every agent decides for the same class: if they are probabilities p of "
-            "it, scores are log(p / (1 - p))",
+            f"{who} lie between 0 and {what}, so {'every agent' if who == 'all scores' else 'such an agent'} decides "
+            f"for the same class whatever it sees: if they are probabilities p of it, scores are {log_odds}",
             err=True,
         )
+
+
+def _all_between(column: Doubles, one: float) -> bool:
+    """Whether an agent's scores look like probabilities, up to 1, or percentages, up to 100, on both sides of half."""
+    if len(column) < 4 or column.min() < 0 or column.max() > one or column.min() == column.max():
+        return False
+    is_rare = one == 1 and len(column) >= 50  # of a rare class hardly any is above a half
+    return bool(is_rare or column.min() < one / 2 < column.max())
 
 
 def _complete(values: Doubles, agents: Sequence[str], classes: Sequence[Any]) -> None:

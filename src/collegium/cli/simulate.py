@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +131,9 @@ def simulate(
         items=items, mailbox=chosen_mailbox, links=chosen_links, liars=lying,
     )  # fmt: skip
     named = table.class_names[::-1] if run.numbers == 1 else table.class_names
-    errors = None if table.labels is None else run.errors(table.labels, table.classes or None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of swapped classes, which is said below
+        errors = None if table.labels is None else run.errors(table.labels, table.classes or None)
     run = replace(run, agents=table.agents or None, classes=None if named in ((), ("-1", "1")) else named)
     if plot is not None and place is not None:
         shown = table.class_names or ("+1", "-1")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import numpy as np
 import typer
 
 from collegium._util.files import atomic_write
+from collegium.cli.tables import ITEM_NAMES, LABEL_NAMES
 from collegium.data.columns import split_columns
 from collegium.errors import DataError, InputFileError, brief
 
@@ -21,7 +23,8 @@ def split(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="A column that every agent has, such as the label or the item; repeatable."
+            metavar="COLUMN",
+            help="A column that every agent has; repeatable. By itself those named item, id, label or y.",
         ),
     ] = None,
     correlation: Annotated[
@@ -35,13 +38,19 @@ def split(
 ) -> None:
     """Deal the columns of a table out to K agents, to plan a network before the data are split for real."""
     names, rows = _read(table)
-    kept = [_place(names, one, table) for one in keep or []]
+    usual = [place for place, name in enumerate(names) if name.strip().lower() in (*ITEM_NAMES, *LABEL_NAMES)]
+    kept = usual if keep is None else [_place(names, one, table) for one in keep]
+    if keep is None and kept:
+        typer.echo(f"every agent has {', '.join(names[one] for one in kept)}; --keep says otherwise", err=True)
     dealt = [place for place in range(len(names)) if place not in kept]
     try:
         numbers = np.array([_codes([row[place] for row in rows]) for place in dealt]).T.reshape(len(rows), len(dealt))
         found = split_columns(numbers, agents, correlation=correlation, balance=balance, seed=seed)
     except DataError as problem:
         raise DataError(f"{table}: {problem}") from None
+    for number in (re.fullmatch(r"agent-(\d+)\.csv", path.name) for path in to.glob("agent-*.csv")):
+        if number is not None and int(number[1]) > agents:
+            raise InputFileError(f"{to} has {number[0]} of another split: choose a new folder, or remove this one")
     files = {}
     for agent, chosen in enumerate(found.columns, 1):
         places = [*kept, *(dealt[one] for one in chosen)]
@@ -67,7 +76,9 @@ def _read(table: Path) -> tuple[list[str], list[list[str]]]:
     try:
         with table.open(newline="") as text:
             names, *rows = [row for row in csv.reader(text) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+    except OSError as problem:
+        raise InputFileError(f"{table} cannot be read: {problem.strerror or problem}") from None
+    except (UnicodeDecodeError, csv.Error) as problem:
         raise InputFileError(f"{table} cannot be read: {brief(problem)}") from None
     except ValueError:
         raise InputFileError(f"{table} is empty: it needs a line of column names and a line per item") from None
