@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import warnings
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
