@@ -232,7 +232,7 @@ def test_a_network_where_agents_can_be_kept_apart_is_refused():
     links = [(i, j) for half in (0, 4) for i in range(half, half + 4) for j in range(half, i)]
     links += [(i, i + 4) for i in range(4)]
     graph = topology.Graph.from_links(8, *zip(*links, strict=True), undirected=True)
-    with pytest.raises(RuleError, match=r"needs an \(2, 2\)-robust network"):
+    with pytest.raises(RuleError, match=r"needs a network that is \(2, 2\)-robust"):
         collegium.collaborate(np.ones((1, 8)), policy.uniform(graph), 1, Robust(MeanSubsequence(1)))
 
 

@@ -255,6 +255,10 @@ def rule_from_text(text: str) -> Rule:
 
 def _of_kind(part: Any, written: str, what: str) -> Any:
     if not isinstance(part, _attribute(*_PARTS[what][:2])):
+        if what == "rule":
+            for kind in ("combine", "trigger", "codec"):
+                if isinstance(part, _attribute(*_PARTS[kind][:2])):
+                    raise RuleError(f"{written!r:.80} is no rule but a {kind}: write averaging:{kind}=({written:.80})")
         raise RuleError(f"{written!r:.80} is no {what}; known are {', '.join(names(what))}")
     return part
 

@@ -24,6 +24,8 @@ class Ledger:
     >>> ledger = Ledger(budget=1.0)
     >>> ledger.charge(0.4), ledger.charge(0.4)
     (0.4, 0.8)
+    >>> ledger
+    Ledger(budget=1, 0.8 spent)
     >>> ledger.charge(0.4)
     Traceback (most recent call last):
     collegium.trust.ledger.BudgetExceeded: an item of ε = 0.4 would bring it to 1.2, beyond the budget of 1: refused
@@ -48,6 +50,11 @@ class Ledger:
             )
         self.spent[subject] = after
         return after
+
+    def __repr__(self) -> str:
+        spent = f"{max(self.spent.values(), default=0.0):g} spent"
+        subjects = f" of one of {len(self.spent)} subjects" if len(self.spent) > 1 else ""
+        return f"Ledger(budget={self.budget:g}, {spent}{subjects})"
 
     def left(self, subject: str = "") -> float:
         """How much may still be told of a subject."""

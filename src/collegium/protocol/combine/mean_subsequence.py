@@ -33,8 +33,8 @@ class MeanSubsequence(ForLiars):
         super().check_seats(seats)
         if len(seats) <= EXACT and largest_s(senders_of([seat.senders for seat in seats]), self.F + 1) < self.F + 1:
             raise RuleError(
-                f"{self} needs an ({self.F + 1}, {self.F + 1})-robust network, and this one is not: {self.F} liars can "
-                "keep honest agents apart for ever. `collegium network --trust` lists links that would help"
+                f"{self} needs a network that is ({self.F + 1}, {self.F + 1})-robust, and this one is not: as many "
+                "liars can keep honest agents apart for ever. `collegium network --trust` lists links that would help"
             )
 
     def breaks_at(self, m: int) -> int:
