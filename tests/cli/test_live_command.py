@@ -17,14 +17,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from collegium import collaborate, policy, schedule, topology
+from collegium.cli.app import app
 from collegium.errors import LiveError
 from collegium.live import launcher
 from collegium.live.answers import Quantiles
 from collegium.live.folder import NetworkSettings, create
 from live_processes import wait_for
 from statuses import items, neighbour, report
+
+
+def shown(*words):
+    """What a command prints, whether it fails or not: an agent that pauses may seem to be down for a moment."""
+    return CliRunner().invoke(app, [*map(str, words)]).stdout
 
 
 @pytest.mark.live
@@ -35,16 +42,14 @@ def test_a_network_from_init_to_down(cli, tmp_path):
     made = json.loads(cli(*init, "--json", "--out", tmp_path / "other").out)
     assert [Path(one["file"]).name for one in made] == [f"agent-{k}.toml" for k in range(3)]
     try:
-        assert "3 agents up" in cli("live", "up", net, "--wait", 60).out
+        assert "3 agents up" in cli("live", "up", net, "--wait", 120).out
         again = json.loads(cli("live", "up", net, "--json").out)
         assert [one["process"] for one in again] == [member.pid for member in launcher.members(net)]
-        shown = cli("live", "status", net).out
-        assert shown.count("ready") == 3
+        wait_for(lambda: shown("live", "status", net).count("ready") == 3)
         network = launcher.members(net)
         os.kill(network[1].pid, signal.SIGKILL)
         wait_for(lambda: network[1].pid is None)
-        cut = json.loads(cli("live", "status", net, "--json", code=1).out)
-        assert ["down" in one for one in cut] == [False, True, False]
+        wait_for(lambda: ["down" in one for one in json.loads(shown("live", "status", net, "--json"))] == [0, 1, 0])
         assert "down" in cli("live", "status", net, code=1).out
         assert cli("live", "down", net).out == "2 agents ended\n"
     finally:
@@ -56,7 +61,9 @@ def test_a_network_from_init_to_down(cli, tmp_path):
 def test_processes_of_a_schedule_have_the_simulators_numbers(cli, tmp_path):
     made = cli("live", "init", "--topology", "exact:5", "--port", 0, "--http-port", 0, "--out", tmp_path / "net").out
     assert made.startswith("5 agents in ")
-    agents = launcher.up(tmp_path / "net", wait=60)
+    for path in (tmp_path / "net").glob("agent-*.toml"):  # nobody is away, however busy the machine is
+        path.write_text(re.sub(r"\b(longest|least|view|item) = .*", r"\1 = 60.0", path.read_text()))
+    agents = launcher.up(tmp_path / "net", wait=120)
     scores = np.random.default_rng(4).normal(size=(40, 5))
     try:
         with ThreadPoolExecutor(5) as pool:
@@ -79,7 +86,7 @@ def test_examples_in_the_help_are_shown_as_they_are_typed(cli):
 
 
 def _decided(agent, scores):
-    with agent.client() as client:
+    with agent.client(120.0) as client:
         return client.decide(range(len(scores)), scores=scores)
 
 
@@ -220,7 +227,7 @@ def test_up_twice_at_once_starts_everybody_once(tmp_path):
     create(tmp_path / "net", policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
     try:
         with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(lambda _: launcher.up(tmp_path / "net", 60), range(2)))
+            both = list(pool.map(lambda _: launcher.up(tmp_path / "net", 120), range(2)))
         assert [member.pid for member in both[0]] == [member.pid for member in both[1]]
     finally:
         assert launcher.down(tmp_path / "net") == 3
@@ -231,7 +238,7 @@ def test_agents_are_processes_of_their_own(tmp_path):
     """Not children of whoever started them, a session, a name, a log and no input for each."""
     create(tmp_path / "net", policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
     try:
-        network = launcher.up(tmp_path / "net", 60)
+        network = launcher.up(tmp_path / "net", 120)
         for k, member in enumerate(network):
             there = Path(f"/proc/{member.pid}")
             assert os.getsid(member.pid) == member.pid

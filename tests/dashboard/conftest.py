@@ -41,7 +41,7 @@ def opened(browser: Any) -> Iterator[Any]:
         context = browser.new_context(viewport={"width": width, "height": height}, **settings)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: message.type in ("error", "warning") and problems.append(message.text))
         page.on("pageerror", lambda problem: problems.append(str(problem)))
         page.on("request", lambda request: asked.append(request.url))

@@ -11,7 +11,7 @@ def collegium(*arguments, **environment):
 
     command = [sys.executable, "-m", "collegium", "dashboard", *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **environment}
+        command, capture_output=True, text=True, timeout=280, check=False, env={**os.environ, **environment}
     )
 
 

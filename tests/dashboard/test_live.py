@@ -19,7 +19,6 @@ from collegium.live.answers import RecentItem
 from collegium.live.client import Client
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import Member
-from collegium.live.peers import Deadlines
 from collegium.network import collaborate
 from collegium.protocol import SocialLearning
 from dashboards import running, until
@@ -177,7 +176,7 @@ def test_an_agent_that_refuses_the_token_is_refused_and_not_down(tmp_path, monke
         feed = Live(tmp_path / "net")
         try:
             feed.watch(True)
-            end = time.monotonic() + 20
+            end = time.monotonic() + 60
             while {one.state for one in feed.snapshot().health} != {"refused"}:
                 assert time.monotonic() < end, feed.snapshot().health
                 time.sleep(0.05)
@@ -210,7 +209,7 @@ def test_a_network_that_does_not_run_is_shown_so(opened, tmp_path):
 
 def to_the_end(page):
     """Show the last round: the page goes as far as the rounds it has received, which may lack the last ones."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while page.inner_text("#round-name") != "round 8 of 8":
         assert time.monotonic() < end, page.inner_text("#round-name")
         page.focus("#round")
@@ -222,10 +221,9 @@ def to_the_end(page):
 @pytest.mark.live
 def test_a_live_network(opened, tmp_path):
     scores = np.random.default_rng(4).normal(size=(12, 4))
-    deadlines = Deadlines(longest=10.0, least=0.5, view=10.0)
     folder = tmp_path / "net"
     with (
-        network_of(folder, RING, rounds=8, deadlines=deadlines) as network,
+        network_of(folder, RING, rounds=8) as network,
         running("--live", folder) as dashboard,
     ):
         page = opened(dashboard.url, shows="#health-facts:not(:empty)")  # there is no item yet
@@ -246,8 +244,8 @@ def test_a_live_network(opened, tmp_path):
         given = wanted
         decided = "[...document.querySelectorAll('#health tbody td:last-child')].map(c => c.textContent).join()"
         until(page, f"{decided} === argument", "12,12,12,12")
-        sent = page.locator("#health tbody tr").first.locator("td").nth(5).inner_text()
-        assert float(sent) == pytest.approx(status(network[0]).bytes.sent / 1e3, rel=0.2)
+        sent = page.locator("#health tbody tr").first.locator("td").nth(5)
+        wait_for(lambda: float(sent.inner_text()) == pytest.approx(status(network[0]).bytes.sent / 1e3, rel=0.2))
         # What if: the same local statistics over another network.
         page.select_option("[name=topology]", "star")
         star = collaborate(scores[i : i + 1], policy.uniform(topology.star(4)), 8)

@@ -39,7 +39,7 @@ def test_pictures_are_strips_of_views(digits):
 
 
 def test_the_feed_comes_as_events(digits):
-    with socket.create_connection(("127.0.0.1", digits.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", digits.port), timeout=60) as connection:
         connection.sendall(b"GET /api/feed HTTP/1.1\r\nHost: localhost\r\n\r\n")
         seen = b""
         while b'data: {"sequence":1' not in seen:

@@ -45,6 +45,7 @@ def _demo(items: int, classes: list[str], rounds: int, folder: Path) -> None:
     from collegium.data import digits
     from collegium.live import launcher
     from collegium.live.folder import NetworkSettings, create
+    from collegium.live.peers import Deadlines
     from collegium.network import collaborate
     from collegium.team import Team
 
@@ -58,7 +59,8 @@ def _demo(items: int, classes: list[str], rounds: int, folder: Path) -> None:
     team.fit(train.views, truth[0])
     kinds = " and ".join([", ".join(f"{name}s" for name in classes[:-1]), f"{classes[-1]}s"])
     console.print(f"nine agents trained apart on {len(train)} handwritten {kinds}; starting nine processes …")
-    create(folder, grid, team, NetworkSettings(rounds=rounds, port=0, http_port=0))
+    patient = Deadlines(longest=30.0, least=5.0, view=30.0, item=90.0)  # nobody is away, however busy the machine is
+    create(folder, grid, team, NetworkSettings(rounds=rounds, deadlines=patient, port=0, http_port=0))
     n = min(items, len(test))
 
     def decide(k: int) -> "list[ItemResult]":
@@ -66,7 +68,7 @@ def _demo(items: int, classes: list[str], rounds: int, folder: Path) -> None:
             return client.decide(range(n), views=test.views[k][:n], trace=True)
 
     begun = time.perf_counter()
-    network = launcher.up(folder)
+    network = launcher.up(folder, wait=120.0)
     started = time.perf_counter() - begun
     try:
         before = [_bytes(member) for member in network]
