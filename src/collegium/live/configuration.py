@@ -22,7 +22,6 @@ from collegium.live import config, keys
 from collegium.live.config import AgentFile, Heard, Hearer, Talk, Who
 
 FILE = "epoch.json"
-_MOST = 1 << 26  # bytes of a configuration
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,20 +32,15 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audience: list[Hearer] = []
 
 
-class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Configuration(keys.Signed, frozen=True):
     """A network, but for its models; a later one has a larger number and replaces it."""
 
-    network: str
     number: Annotated[int, Meta(ge=1)]
     talk: Talk
     members: list[Member]
     ca: str = ""
     """The certificates of the authorities that are trusted from now on; those that were, if empty."""
     signature: str = ""
-
-    def content(self) -> bytes:
-        """What is signed."""
-        return msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
     def member(self, name: str) -> Member | None:
         """The place of an agent; None if it has none."""
@@ -57,20 +51,14 @@ def signed(files: list[AgentFile], authority: keys.Authority, ca: str = "") -> b
     """The configuration of agents' files, signed."""
     talk, network = files[0].talk, files[0].agent.network
     new = Configuration(network, talk.epoch, talk, [Member(one.agent, one.hears, one.audience) for one in files], ca)
-    return msgspec.json.encode(msgspec.structs.replace(new, signature=keys.sign(authority, new.content())))
+    return keys.signed(authority, new)[1]
 
 
 def decode(content: bytes, ca: Path, network: str) -> Configuration:
     """A configuration from its bytes, if this network's authority has signed it."""
-    try:
-        found = msgspec.json.decode(content[:_MOST], type=Configuration)
-        is_signed = keys.is_signed(ca, found.content(), found.signature)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise LiveError(f"a configuration of the network cannot be read: {problem}") from None
-    if not is_signed:
-        raise LiveError("a configuration is not signed by this network's authority")
-    if found.network != network or found.number != found.talk.epoch:
-        raise LiveError(f"a configuration is of network {found.network}, not of {network}, or has two numbers")
+    found = keys.read_signed(Configuration, content, ca, network, "a configuration of the network")
+    if found.number != found.talk.epoch:
+        raise LiveError(f"a configuration of the network has two numbers, {found.number} and {found.talk.epoch}")
     return found
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -32,6 +33,8 @@ from collegium.live.transport.base import Tls
 NEXT_KEY = "ca-next.key"
 CLOCK_SKEW = timedelta(hours=1)  # a certificate made just now must also be valid on a host whose clock is behind
 
+_MOST = 1 << 26  # bytes of what is signed
+S = TypeVar("S", bound="Signed")
 _NAME = re.compile(r"\w([\w .,:;@+=()'-]{0,62}[\w.)'])?")  # 64 is the longest common name X.509 allows
 
 
@@ -150,20 +153,45 @@ def check(tls: Tls, name: str, now: datetime | None = None) -> datetime:
     return min(certificate.not_valid_after_utc, ca.not_valid_after_utc)
 
 
-def sign(authority: Authority, content: bytes) -> str:
-    """The authority's signature, in hexadecimal."""
-    return private_key(authority.key, "the authority").sign(content, ec.ECDSA(hashes.SHA256())).hex()
+class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an authority signs: all of it but `signature`, a last field in hexadecimal."""
+
+    network: str
 
 
-def is_signed(ca: Path, content: bytes, signature: str) -> bool:
-    """Whether one of the authorities in a file has signed this."""
-    for one in _certificates(ca, "the authority"):
-        key = one.public_key()
-        assert isinstance(key, ec.EllipticCurvePublicKey)
-        with suppress(InvalidSignature, ValueError):  # ValueError: no hexadecimal number
-            key.verify(bytes.fromhex(signature), content, ec.ECDSA(hashes.SHA256()))
-            return True
-    return False
+def signed(authority: Authority, what: S) -> tuple[S, bytes]:
+    """It with the authority's signature, and as JSON."""
+    signature = private_key(authority.key, "the authority").sign(_content(what), ec.ECDSA(hashes.SHA256()))
+    what = msgspec.structs.replace(what, signature=signature.hex())
+    return what, msgspec.json.encode(what)
+
+
+def read_signed(kind: type[S], content: bytes, ca: Path, network: str, name: str) -> S:
+    """What JSON says, if it is of this network, and one of the authorities in a file has signed it."""
+    try:
+        found = msgspec.json.decode(content[:_MOST], type=kind)
+        is_signed = any(_has_signed(one, found) for one in _certificates(ca, "the authority"))
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise LiveError(f"{name} cannot be read: {problem}") from None
+    if not is_signed:
+        raise LiveError(f"{name} is not signed by this network's authority")
+    if found.network != network:
+        raise LiveError(f"{name} is of network {found.network}, not of {network}")
+    return found
+
+
+def _content(what: Signed) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(what, signature=""))
+
+
+def _has_signed(certificate: x509.Certificate, what: Signed) -> bool:
+    key, signature = certificate.public_key(), what.signature  # type: ignore[attr-defined]
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    try:
+        key.verify(bytes.fromhex(signature), _content(what), ec.ECDSA(hashes.SHA256()))
+    except (InvalidSignature, ValueError):  # ValueError: no hexadecimal number
+        return False
+    return True
 
 
 def next_authority(authority: Authority, network: str) -> str:

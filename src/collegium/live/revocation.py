@@ -16,45 +16,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-from msgspec import Meta
+
+from msgspec import Meta, field
 
 from collegium._util.files import atomic_write
 from collegium.errors import InputFileError, LiveError
 from collegium.live import keys
 
 FILE = "revoked.json"
-_MOST = 1 << 20  # bytes of a list
 _log = logging.getLogger("collegium.live")
 
 
-class Revoked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Revoked(keys.Signed, frozen=True):
     """The list; a later one has a larger number and replaces it."""
 
-    network: str
     number: Annotated[int, Meta(ge=0)] = 0
-    names: list[str] = []
+    names: list[str] = field(default_factory=list)
     """Agents that are refused, whatever certificate they show."""
-    serials: list[str] = []
+    serials: list[str] = field(default_factory=list)
     """Certificates with which no agent starts, in hexadecimal."""
     signature: str = ""
-
-    def content(self) -> bytes:
-        """What is signed."""
-        return msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
 
 def decode(content: bytes, ca: Path, network: str) -> Revoked:
     """A list from its bytes, if this network's authority has signed it."""
-    try:
-        found = msgspec.json.decode(content[:_MOST], type=Revoked)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise LiveError(f"a list of revoked agents cannot be read: {problem}") from None
-    if not keys.is_signed(ca, found.content(), found.signature):
-        raise LiveError("a list of revoked agents is not signed by this network's authority")
-    if found.network != network:
-        raise LiveError(f"a list of revoked agents is of network {found.network}, not of {network}")
-    return found
+    return keys.read_signed(Revoked, content, ca, network, "a list of revoked agents")
 
 
 def read(folder: Path, ca: Path, network: str) -> Revoked:
@@ -82,8 +68,8 @@ def change(
     new = Revoked(
         network, old.number + 1, kept if restore else [*kept, *names], list(dict.fromkeys([*old.serials, *serials]))
     )
-    new = msgspec.structs.replace(new, signature=keys.sign(authority, new.content()))
-    _write(folder / FILE, msgspec.json.encode(new))
+    new, content = keys.signed(authority, new)
+    _write(folder / FILE, content)
     return new
 
 
@@ -95,7 +81,7 @@ def _write(path: Path, content: bytes) -> None:
 class Revocations:
     """The list as one running agent knows it: read from its folder, or brought by a neighbour.
 
-    on_change: called with the list, from any thread, whenever a newer one is there; first with that of the folder.
+    on_change: called with the list, from any thread, whenever a newer one is there.
     """
 
     def __init__(self, folder: Path, ca: Path, network: str, on_change: Callable[[Revoked], None]) -> None:
@@ -103,22 +89,7 @@ class Revocations:
         self.known = Revoked(network)
         self.content = b""
         """The list as it is passed on; empty if there is none."""
-        self._seen: object = None
         self._lock = threading.Lock()
-
-    def look(self) -> None:
-        """Read the file if it has changed."""
-        try:
-            found = self._path.stat()
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if stamp == self._seen:
-                return
-            self._seen = stamp
-            self.offer(self._path.read_bytes(), keep=False)
-        except FileNotFoundError:
-            self._seen = None
-        except (OSError, LiveError) as problem:
-            _log.warning("%s is not used: %s", self._path, problem)
 
     def offer(self, content: bytes, keep: bool = True) -> None:
         """Take a list over if it is newer; LiveError if it is not signed as it must be."""

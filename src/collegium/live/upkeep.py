@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collegium.errors import LiveError
-from collegium.live import configuration, keys
+from collegium.live import configuration, keys, revocation
 from collegium.live.epochs import CONFIGURATION, PHASES, Epochs
 from collegium.live.revocation import Revocations, Revoked
 
@@ -45,8 +45,8 @@ class Upkeep:
         assert place.tls is not None
         self._name, self._tls = place.name, place.tls
         self._on_revoked, self._on_reload, self._clock = on_revoked, on_reload, clock
-        self._configuration = folder / configuration.FILE
-        self._seen: tuple[int, ...] = ()
+        self._folder = folder
+        self._seen: dict[str, tuple[int, ...]] = {}
         self._revocations = Revocations(folder, place.tls.ca, place.network, self._revoked)
         self._stamp = _stamp(place.tls.certificate, place.tls.key)
         self.certificate_end = self._end_of_files()
@@ -57,8 +57,7 @@ class Upkeep:
         self._thread = threading.Thread(target=self._run, name=f"{place.name}-upkeep", daemon=True)
         self._transport.on_notice = self._told
         epochs.on_news = self._wake.set
-        self._revocations.look()
-        self._look_at_configuration()
+        self._look_at_lists()
         serial = keys.serial(self._tls.certificate)
         if serial in self._revocations.known.serials or place.name in self._revocations.known.names:
             raise LiveError(f"{place.name} was revoked by the network's authority: collegium live revoke --restore")
@@ -87,8 +86,7 @@ class Upkeep:
             if self._reload:
                 self._reload = False
                 self._on_reload()
-            self._revocations.look()
-            self._look_at_configuration()
+            self._look_at_lists()
             if self._epochs.look():
                 wait = TURN
             if not self._look_at_certificate():
@@ -112,14 +110,18 @@ class Upkeep:
             raise LiveError("its kind is unknown: does that agent run another version of Collegium?")
         use(notice[1:])
 
-    def _look_at_configuration(self) -> None:
-        stamp = _stamp(self._configuration)
-        if stamp and stamp != self._seen:
-            self._seen = stamp
-            try:
-                self._epochs.offer(self._configuration.read_bytes(), keep=False)
-            except (OSError, LiveError) as problem:
-                _log.warning("%s is not used: %s", self._configuration, problem)
+    def _look_at_lists(self) -> None:
+        """Read what the authority has signed, where it has changed."""
+        for name, offer in ((revocation.FILE, self._revocations.offer), (configuration.FILE, self._epochs.offer)):
+            path = self._folder / name
+            stamp = _stamp(path)
+            if stamp != self._seen.get(name, ()):
+                self._seen[name] = stamp
+                try:
+                    if stamp:
+                        offer(path.read_bytes(), keep=False)
+                except (OSError, LiveError) as problem:
+                    _log.warning("%s is not used: %s", path, problem)
 
     def _end_of_files(self) -> float:
         """When the certificate in the files ends; LiveError if they cannot be used."""
@@ -156,7 +158,7 @@ class Upkeep:
 
 def _stamp(*paths: Path) -> tuple[int, ...]:
     try:
-        return tuple(one for path in paths for one in (path.stat().st_mtime_ns, path.stat().st_ino))
+        return tuple(one for found in map(Path.stat, paths) for one in (found.st_mtime_ns, found.st_size, found.st_ino))
     except OSError:
         return ()
 
