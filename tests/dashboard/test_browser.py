@@ -277,7 +277,7 @@ def test_agents_have_their_names_in_the_network(opened, tmp_path, width):
     (tmp_path / "s.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows.tolist())]))
     with running("--scores", tmp_path / "s.csv", "--network", "ring:4") as dashboard:
         page = opened(dashboard.url, width=width)
-        assert page.locator("#nodes .name").all_text_contents() == ["ECG", "X-ray", "2", "Lab"]
+        assert page.locator("#nodes .name").all_text_contents() == ["ECG", "X-ray", "a nurse who is…", "Lab"]
         assert page.locator("#agents tbody td:nth-child(1)").all_inner_texts()[2] == f"2 · {names[2]}"
         beyond = """[...document.querySelectorAll('#nodes .name')].map(e => e.getBoundingClientRect())
             .filter(r => { const b = document.querySelector('#nodes').getBoundingClientRect();
@@ -286,6 +286,15 @@ def test_agents_have_their_names_in_the_network(opened, tmp_path, width):
         assert page.evaluate(
             "document.querySelector('#agents table').scrollWidth <= document.querySelector('#agents').clientWidth"
         )
+
+
+def test_long_names_that_begin_alike_have_their_numbers(opened, tmp_path):
+    names = ["department of clinical radiology", "ECG", "department of clinical neurology"]
+    rows = [",".join(names), *(f"{i - 4},{4 - i},1" for i in range(9))]
+    (tmp_path / "s.csv").write_text("\n".join(rows))
+    with running("--scores", tmp_path / "s.csv", "--network", "ring:3") as dashboard:
+        page = opened(dashboard.url)
+        assert page.locator("#nodes .name").all_text_contents() == ["0 department of…", "ECG", "2 department of…"]
 
 
 def test_by_keyboard_alone(page, scores):

@@ -45,6 +45,10 @@ def test_gains_have_the_names_of_classes():
     assert [label.get_text() for label in axes.get_xticklabels()] == list(NAMES)
 
 
+def legend_of(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
 def plan_of(chosen_bits, chosen_error, bits, error):
     return planner.Plan(
         "ring:3", "uniform", DeGroot(), 1, RING, chosen_error=chosen_error, chosen_bits=chosen_bits,
@@ -63,6 +67,9 @@ def test_the_front_of_a_plan_does_not_turn_back():
     figure.draw_without_rendering()
     below = figure.legends[0].get_window_extent().ymax
     assert below < axes.get_window_extent().ymin  # so that it hides no interval
+    assert "recommended" in legend_of(figure)
+    missed = planner.Answer(front, front[1], False, (), Interval(0.4, 0.1), None, 3, 0.1)
+    assert "not met; nearest" in legend_of(plots.plan_figure(missed, ""))
 
 
 def test_a_team_s_run_is_drawn_with_its_names():

@@ -287,7 +287,10 @@ def plan_figure(answer: "Answer", title: str) -> Any:
         label="on the other half, with 95 % interval",
     )  # fmt: skip
     best = answer.recommended
-    axes.plot(best.bits.mean, 100 * best.error.mean, "*", color=ORANGE, markersize=16, zorder=5, label="recommended")
+    axes.plot(
+        best.bits.mean, 100 * best.error.mean, "*", color=ORANGE, markersize=16, zorder=5,
+        label="recommended" if answer.met else "not met; nearest",
+    )  # fmt: skip
     axes.axhline(100 * answer.alone.mean, color=GREY, linestyle="--", linewidth=1.0, label="each agent alone")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -21,6 +21,7 @@ export class NetworkView {
     Object.assign(this, { canvas, svg, about, choose, network: about.network, picture: null, chosen: null, places: [] });
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.agents = about.agents.map((name, k) => this.makeAgent(name, k));
+    this.names = shortened(about.agents);
     new ResizeObserver(() => this.layOut()).observe(svg);
     svg.addEventListener("keydown", (event) => this.key(event));
   }
@@ -119,7 +120,7 @@ export class NetworkView {
     }
     one.tie.setAttribute("visibility", this.tile ? "visible" : "hidden");
     for (const [key, value] of [["x1", x], ["y1", y], ["x2", vx], ["y2", vy]]) one.tie.setAttribute(key, value);
-    const name = this.about.agents[k], isShown = !this.tile && this.agents.length <= 16 && name.length <= 16 && name !== `agent ${k}`;
+    const name = this.names[k], isShown = !this.tile && this.agents.length <= 16 && name !== `agent ${k}`;
     one.name.textContent = isShown ? name : String(k); // as long as there is room; the tables have all names
     const half = 3.4 * name.length + 2; // about, in letters of 11 pixels
     const below = [clamp(x, half, width - half), clamp(y + r + 16, 0, height - 4)];
@@ -251,6 +252,13 @@ function arrow(pen, from, to, fill) {
   pen.moveTo(...to);
   for (const turn of [2.7, -2.7]) pen.lineTo(to[0] + 6 * Math.cos(angle + turn), to[1] + 6 * Math.sin(angle + turn));
   pen.fill();
+}
+
+// Names with room beside each other: the long ones cut, with their numbers where two begin alike.
+function shortened(names) {
+  const cut = (name, length) => (name.length <= length ? name : `${name.slice(0, length - 1).trimEnd()}…`);
+  const short = names.map((name) => cut(name, 16));
+  return names.map((name, k) => (short.filter((one) => one === short[k]).length > 1 ? cut(`${k} ${name}`, 16) : short[k]));
 }
 
 function distance([x, y], [ax, ay], [bx, by]) {
