@@ -423,7 +423,7 @@ def endless(tmp_path):
             done = [np.fromfile(path) for path in tmp_path.glob("collegium-*/done")]
             return bool(done) and np.count_nonzero(done[0]) >= 2
 
-        until(begun, 120, "training did not begin")
+        until(begun, 200, "training did not begin")
         workers = descendants(process.pid)
         assert len(workers) >= 2
         yield process, workers

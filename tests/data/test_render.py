@@ -55,7 +55,7 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never happened"
@@ -133,7 +133,7 @@ def test_so_many_processes_but_no_more_than_objects(tmp_path, meshes, monkeypatc
     most = min(workers, objects)
     assert 1 <= len(started) <= most
     assert {threads for _, threads in started} == {6 // most}
-    assert not any(is_running(pid) for pid, _ in started)
+    until(lambda: not any(is_running(pid) for pid, _ in started))
 
 
 def test_only_what_is_missing_or_damaged_is_rendered_again(tmp_path, meshes):
@@ -340,16 +340,16 @@ def start(source: Path, out: Path) -> AbstractContextManager[subprocess.Popen]:
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_leaves_whole_files_and_no_process(tmp_path, meshes, end):
-    source, out = meshes(*(f"slow{i}" for i in range(40))), tmp_path / "out"
+    source, out = meshes(*(f"slow{i}" for i in range(100))), tmp_path / "out"  # for 15 seconds, on any machine
     with start(source, out) as run:
         until(lambda: len(times(out)) >= 4)
         with pytest.raises(DataError, match="another process is rendering"):
             render(source, out, SMALL)
         run.send_signal(end)
-        assert run.wait(60) != 0
+        assert run.wait(120) != 0
     until(lambda: not any(is_running(pid) for pid, _ in processes(tmp_path)))
     before = times(out)
-    assert 4 <= len(before) < 120
+    assert 4 <= len(before) < 300
     for name in before:
         read_grey(out / name, 8, 0)
     (out / ".rendering").mkdir(exist_ok=True)
@@ -358,7 +358,7 @@ def test_an_interrupted_run_leaves_whole_files_and_no_process(tmp_path, meshes, 
         path.rename(path.with_name(path.name.replace("slow", "quick")))
     for folder in (out / "chair/train").iterdir():
         folder.rename(folder.with_name(folder.name.replace("slow", "quick")))
-    assert render(source, out, SMALL).rendered == 120 - len(before)
+    assert render(source, out, SMALL).rendered == 300 - len(before)
     assert sorted(os.listdir(out)) == ["chair", "rendering.json"]
     after = times(out)
     assert all(after[name.replace("slow", "quick")] == time for name, time in before.items())
