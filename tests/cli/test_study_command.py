@@ -101,8 +101,10 @@ def test_joint_training_is_counted_in_its_study(cli, tmp_path):
 def test_studies_are_listed(cli):
     rows = json.loads(cli("study", "list", "--json").out)
     assert [row["study"] for row in rows] == [
+        "bounds",
         "cifar-setup",
         "cifar-main",
+        "cifar-graphs",
         "cifar-cmi",
         "cifar-hetero-gain",
         "cifar-hetero-main",
@@ -118,7 +120,7 @@ def test_studies_are_listed(cli):
         "communication-cost",
         *BEYOND,
     ]
-    assert [row["group"] for row in rows] == ["paper"] * 15 + ["beyond the paper"] * len(BEYOND)
+    assert [row["group"] for row in rows] == ["paper"] * 17 + ["beyond the paper"] * len(BEYOND)
     assert tuple(row["study"] for row in rows) == NAMES
     shown = cli("study", "list").out
     assert "Fig. 11" in shown

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.lab.claims import Finding, above, all_of, below, exactly, less, over_graphs, varies, within
+from collegium.lab.claims import Finding, above, all_of, below, exactly, less, most_of, over_graphs, varies, within
 
 
 def test_verdicts_follow_the_interval():
@@ -75,6 +75,19 @@ def test_many_parts_are_counted():
     assert found.verdict == "undecided"
     assert found.evidence == "11 of 12 surely; the weakest, odd: 0.03 ± 0.63 over 3 repetitions"
     assert ", 1 surely not;" in all_of([*parts, ("bad", above([-1.0, -1.1]))]).evidence
+
+
+def test_what_is_mostly_so():
+    good, bad, open_ = above([1.0, 1.1, 0.9]), above([-1.0, -1.1, -0.9]), above([-1.0, 1.0, 0.5])
+
+    def verdict(*found):
+        return most_of([(str(i), one) for i, one in enumerate(found)]).verdict
+
+    assert verdict(good, good, bad) == "holds"
+    assert verdict(good, good, open_, bad) == "undecided"
+    assert verdict(good, good, bad, bad) == verdict(open_, bad) == "does not hold"
+    assert verdict() == "undecided"
+    assert most_of([("a", good), ("b", bad)]).evidence.startswith("1 of 2 surely, 1 surely not; a: 1.00 ± 0.25 over")
 
 
 def test_independent_means_are_compared_as_welch_does():

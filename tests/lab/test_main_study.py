@@ -1,11 +1,12 @@
 """The main studies' claims where they are easily got wrong: one agent of many, and methods tried at one N_0 only."""
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
 from collegium.lab.studies import STUDIES
-from collegium.lab.studies.main import _better_alone
+from collegium.lab.studies.main import _better_alone, stronger
 from collegium.lab.table import StudyRow, to_table
 
 AGENTS, METHODS = 12, ("Ours", "Non-cooperative", "Ours (no centering)", "Avg-stat")
@@ -69,3 +70,36 @@ def test_methods_tried_at_one_size_only():
     assert joint.verdict == "holds"
     assert joint.evidence.startswith("N_0 = 390: ")
     assert "N_0 = 50" not in joint.evidence
+
+
+def test_a_dip_on_the_way_is_seen_at_every_step():
+    """The error falls on the whole, but from 100 to 200 it rises."""
+    found = table(np.zeros(12), sizes=(50, 100, 200, 390))
+    assert verdict(found, "from every N_0 to the next the error").verdict == "holds"
+    assert verdict(found, "from every N_0 to the next the class means").verdict == "holds"
+    there = (found["quantity"] == "error") & (found["n0"] == 200) & (found["method"] == "Vote")
+    found.loc[there, "value"] += 0.03
+    assert verdict(found, "the error of every method falls").verdict == "holds"
+    step = verdict(found, "from every N_0 to the next the error")
+    assert step.verdict == "does not hold"
+    assert "Vote, 100 to 200" in step.evidence
+    there = (found["quantity"] == "mean statistic") & (found["n0"] == 200) & (found["label"] == -1)
+    found.loc[there, "value"] += 0.5
+    assert "class -1, 100 to 200" in verdict(found, "from every N_0 to the next the class means").evidence
+
+
+def test_the_stronger_fusions_are_the_two_best_on_average():
+    """Not the two best of each repetition, which would be better than any method is."""
+    index = pandas.MultiIndex.from_product([(50, 390), (0, 1)], names=["n0", "repetition"])
+    errors = pandas.DataFrame(
+        {"a": [0.1, 0.3, 0.5, 0.5], "b": [0.3, 0.1, 0.2, 0.2], "c": [0.0, 0.9, 0.4, 0.6], "d": [0.5, 0.5, 0.3, 0.1]},
+        index,
+    )
+    np.testing.assert_allclose(stronger(errors), [0.2, 0.2, 0.25, 0.15])
+
+
+def test_a_size_near_the_largest_is_not_small():
+    one = "at small N_0 some agents"
+    found = table(np.r_[0.02, np.full(11, -0.05)], sizes=(300, 390))
+    assert not [claim for claim in STUDIES["modelnet-main"].claims(found) if claim.claim.startswith(one)]
+    assert verdict(table(np.r_[0.02, np.full(11, -0.05)], sizes=(100, 300, 390)), one).evidence.startswith("1 of 12 ")

@@ -26,7 +26,7 @@ app = typer.Typer(
 BACKENDS = ("serial", "process", "ray")
 OUT = Path("collegium-lab")
 NAMES = (
-    "cifar-setup", "cifar-main", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
+    "bounds", "cifar-setup", "cifar-main", "cifar-graphs", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
     "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
     "graphs", "stopping", "robustness", "communication-cost", "sensors-main", "liars", "privacy",
     "averages",

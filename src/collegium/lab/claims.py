@@ -99,6 +99,20 @@ def all_of(parts: Sequence[tuple[str, Finding]]) -> Finding:
     return Finding("holds" if holds else "undecided", numbers, against, basis)
 
 
+def most_of(parts: Sequence[tuple[str, Finding]]) -> Finding:
+    """What is said to be so mostly: it holds if it surely does of more than half, and fails if it fails of half."""
+    counts = {one: sum(found.verdict == one for _, found in parts) for one in ("holds", "does not hold")}
+    verdict: Verdict = "undecided"
+    if 2 * counts["holds"] > len(parts):
+        verdict = "holds"
+    elif parts and 2 * counts["does not hold"] >= len(parts):
+        verdict = "does not hold"
+    numbers = f"{counts['holds']} of {len(parts)} surely, {counts['does not hold']} surely not"
+    if len(parts) <= _LISTED:
+        numbers += "; " + "; ".join(f"{name}: {found.evidence}" for name, found in parts)
+    return Finding(verdict, numbers, 0.0 if verdict == "does not hold" else 1.0)
+
+
 def less(values: ArrayLike, others: ArrayLike) -> Finding:
     """Whether one mean is below that of other, independent values, by Welch's interval of the difference."""
     (x, mean, error), (z, other, its) = _mean(values), _mean(others)

@@ -9,9 +9,10 @@ from collegium import policy, topology
 from collegium.policy import Policy
 from collegium.topology import Graph
 
-_SEEDS = {12: 30}
-"""Of random graphs, by the number of agents; 7 where none is named. With 12 agents 7 is among the best twentieth of 200
-graphs, 30 is near their median in the error over both random graphs, see the study `graphs`."""
+_SEEDS = {9: 115, 12: 30}
+"""Of random graphs, by the number of agents; 7 where none is named. Each is near the median of 200 graphs in the error
+of real agents (CIFAR-10 at N_0 = 10 000, ModelNet at 390) after 20 rounds with uniform weights, on both random graphs:
+that of the main comparison and that with as many links as the ring. See the study `graphs`."""
 
 
 def seed_of(K: int) -> int:

@@ -8,10 +8,11 @@ from typing import Any
 from collegium._util import plugins
 from collegium.errors import DataError
 from collegium.lab.studies.averages import AveragesStudy
+from collegium.lab.studies.bounds import Bounds
 from collegium.lab.studies.cmi import CifarCmi
 from collegium.lab.studies.communication_cost import CommunicationCost
 from collegium.lab.studies.correlation import Correlation
-from collegium.lab.studies.graphs import Graphs
+from collegium.lab.studies.graphs import CifarGraphs, Graphs
 from collegium.lab.studies.hetero_gain import HeteroGain
 from collegium.lab.studies.main import CifarHeteroMain, CifarMain, ModelNetMain
 from collegium.lab.studies.robustness import Robustness
@@ -27,8 +28,10 @@ from collegium.lab.table import check_factors
 PAPER: dict[str, Study] = {
     study.name: study
     for study in (
+        Bounds(),
         CifarSetup(),
         CifarMain(),
+        CifarGraphs(),
         CifarCmi(),
         HeteroGain(),
         CifarHeteroMain(),

@@ -24,7 +24,7 @@ from collegium.plots import panels
 ROUNDS = 20
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """r, how strong the common part is against each agent's own."""
-TOGETHER = "error together"
+ALONE, TOGETHER = "error alone", "error together"
 AMPLITUDES = (0.5, 1.0, 2.0)
 """σ_pert, in units of the median spread of the clean statistics: our choice, the paper names none."""
 
@@ -110,7 +110,8 @@ class Correlation(FullSize):
             )
 
         by_sigma = [
-            (f"{_name(b)} against {_name(a)}, r = {r:g}", above(at(TOGETHER, b, r) - at(TOGETHER, a, r)))
+            (f"{which[6:]}, {_name(b)} against {_name(a)}, r = {r:g}", above(at(which, b, r) - at(which, a, r)))
+            for which in (ALONE, TOGETHER)
             for a, b in pairwise(AMPLITUDES)
             for r in STRENGTHS
         ]
@@ -137,7 +138,7 @@ class Correlation(FullSize):
                 all_of([(_name(a), above(change(TOGETHER, a))) for a in AMPLITUDES]),
             ),
             ("the error together rises from every r to the next", steps(TOGETHER, 1)),
-            ("the error together rises with σ", all_of(by_sigma)),
+            ("the errors, alone and together, rise with σ", all_of(by_sigma)),
             ("some gain is left at r = 1", all_of([(_name(a), above(at("gain", a, 1.0))) for a in AMPLITUDES])),
         ]
         return self.judged(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,8 +27,11 @@ SHOWN = 20
 OWN_REPS = 10
 """Repetitions with a user's data."""
 MARGIN, FALLS, EVERYWHERE, COMPETITIVE = "margin", "falls", "everywhere", "competitive"
-JOINT, RAW, FEW, STABLE = "joint", "raw", "few rounds", "stable"
+JOINT, RAW, FEW, STABLE, POLICY = "joint", "raw", "few rounds", "stable", "policy"
+MARGIN_STEPS, FALL_STEPS = "margin at every step", "falls at every step"
 """What the paper may say of a figure."""
+FIRST = (1, 2, 3)
+"""Rounds in which an error that falls before it is stable must fall, one by one."""
 CLOSE = 0.02
 """How much more error is still competitive."""
 VISIBLE = 0.005
@@ -181,34 +185,41 @@ class MainStudy(Study):
         found = sorted(table["n0"].unique())
         said: list[tuple[str, Finding]] = []
         if len(found) > 1:
-            rises = self._asked("the mean statistic of class +1 rises with N_0", MARGIN)
+            rises = self.asked("the mean statistic of class +1 rises with N_0", MARGIN)
             said.append((rises, above(slopes(means[1]))))
-            sinks = self._asked("the mean statistic of class -1 falls with N_0", MARGIN)
+            sinks = self.asked("the mean statistic of class -1 falls with N_0", MARGIN)
             said.append((sinks, below(slopes(means[-1]))))
             trends = {str(name): slopes(errors[name]) for name in errors}
             falls = [(name, below(of)) for name, of in trends.items() if len(of)]  # some are tried at one N_0 only
-            said.append((self._asked("the error of every method falls with N_0", FALLS), all_of(falls)))
+            said.append((self.asked("the error of every method falls with N_0", FALLS), all_of(falls)))
+            moved = [*steps(means[1], 1, "class +1"), *steps(means[-1], -1, "class -1")]
+            moves = self.asked("from every N_0 to the next the class means move apart", MARGIN_STEPS)
+            said.append((moves, all_of(moved)))
+            each = [step for name in errors for step in steps(errors[name], -1, str(name))]
+            sinks = self.asked("from every N_0 to the next the error of every method falls", FALL_STEPS)
+            said.append((sinks, all_of(each)))
         better = [
             (f"N_0 = {n0}", below((part["Ours"] - part["Non-cooperative"]).dropna()))
             for n0, part in errors.groupby("n0")
         ]
-        said.append((self._asked("ours is below non-cooperative at every N_0", EVERYWHERE), all_of(better)))
-        behind = errors["Ours"] - errors[list(FUSIONS)].median(axis=1)
+        said.append((self.asked("ours is below non-cooperative at every N_0", EVERYWHERE), all_of(better)))
+        behind = errors["Ours"] - stronger(errors[list(FUSIONS)])
         close = [(f"N_0 = {n0}", below(part.dropna(), CLOSE)) for n0, part in behind.groupby("n0")]
-        level = f"ours is competitive: at most {100 * CLOSE:g} points above the median of the paper's fusions"
-        said.append((self._asked(level, COMPETITIVE), all_of(close)))
+        level = f"ours is competitive: at most {100 * CLOSE:g} points above the stronger fusions (mean of the two best)"
+        said.append((self.asked(level, COMPETITIVE), all_of(close)))
         if "VFL-JT" in errors:
             joint = (errors["VFL-JT"] - errors["Ours"]).dropna()
             parts = [(f"N_0 = {n0}", below(part)) for n0, part in joint.groupby("n0")]
-            said.append((self._asked("VFL-JT is below ours at every N_0 it is tried at", JOINT), all_of(parts)))
+            said.append((self.asked("VFL-JT is below ours at every N_0 it is tried at", JOINT), all_of(parts)))
         apart = errors["Ours"] - errors["Ours (no centering)"]
         close = [(f"N_0 = {n0}", within(part, 0.01)) for n0, part in apart.groupby("n0")]
-        same = self._asked("centred and raw scores give similar errors at every N_0 (within one point)", RAW)
+        same = self.asked("centred and raw scores give similar errors at every N_0 (within one point)", RAW)
         said.append((same, all_of(close)))
         said += self._of_rounds(table, found)
         return self.judged(said)
 
-    def _asked(self, claim: str, which: str) -> str:
+    def asked(self, claim: str, which: str) -> str:
+        """A claim, marked as ours where the paper does not make it of this figure."""
         return claim if which in self.in_paper else f"{claim} (our question)"
 
     def _of_rounds(self, table: Table, found: list[int]) -> list[tuple[str, Finding]]:
@@ -220,15 +231,19 @@ class MainStudy(Study):
         last = process[process.columns[-1]]
         gain = process[0] - last
         early = (process[0] - process[5]) - 0.8 * gain
-        stays = [(f"round {t}", within(process[t] - last, 0.01)) for t in (10, 15) if t in process]
+        falls = [(f"round {t}", above(process[t - 1] - process[t])) for t in FIRST]
+        stays = [(f"round {t}", within(process[t] - last, 0.01)) for t in process.columns[10:-1]]
         return [
             (
-                self._asked("most of the gain (80 %) is there after five rounds", FEW),
+                self.asked("most of the gain (80 %) is there after five rounds", FEW),
                 all_of([("gain", above(gain)), ("beyond 80 % of it after five rounds", above(early))]),
             ),
             (
-                self._asked("the error falls and then is stable (within a point from round 10 on)", STABLE),
-                all_of([("gain", above(gain)), *stays]),
+                self.asked(
+                    "the error falls in each of the first three rounds and then is stable (within a point from 10 on)",
+                    STABLE,
+                ),
+                all_of([("gain", above(gain)), *falls, *stays]),
             ),
         ]
 
@@ -244,6 +259,25 @@ def slopes(values: Any) -> Any:
     )
 
 
+def steps(values: Any, sign: int, name: str) -> list[tuple[str, Finding]]:
+    """Whether values, indexed by n0 and repetition, rise (or fall) from every N_0 to the next."""
+    wide = values.unstack("n0")
+    return [
+        (f"{name}, {before:,} to {after:,}", above((sign * (wide[after] - wide[before])).dropna()))
+        for before, after in pairwise(wide.columns)
+        if len((wide[after] - wide[before]).dropna())
+    ]
+
+
+def stronger(errors: Any) -> Any:
+    """The mean error of the two best of these methods at each N_0; which they are, the mean over repetitions says.
+
+    Chosen in each repetition for itself, the best of several would look better than any of them is.
+    """
+    best = errors.groupby("n0").mean().rank(axis=1, method="first") <= 2
+    return errors.where(best.reindex(errors.index.get_level_values("n0")).to_numpy()).mean(axis=1)
+
+
 class CifarMain(MainStudy):
     """Fig. 2: nine PatchCNN agents on CIFAR-10 patches."""
 
@@ -251,7 +285,7 @@ class CifarMain(MainStudy):
     title = "CIFAR-10 patches: margins, errors of all methods, errors against rounds"
     figures = "Fig. 2, Tab. I"
     dataset, layout = "cifar10", "A"
-    in_paper = frozenset({MARGIN, FALLS, EVERYWHERE, COMPETITIVE, JOINT, RAW, STABLE})
+    in_paper = frozenset({MARGIN, MARGIN_STEPS, FALLS, FALL_STEPS, EVERYWHERE, COMPETITIVE, JOINT, RAW, STABLE})
     usual_sizes, quick_sizes = (500, 1000, 2000, 5000, 10_000), (100, 200)
     reps, trained = 30, 20
 
@@ -268,7 +302,7 @@ class CifarHeteroMain(MainStudy):
     title = "CIFAR-10 patches with three model families: margins, errors, errors against rounds"
     figures = "Fig. 5"
     dataset, layout = "cifar10", "ABCBCACAB"
-    in_paper = frozenset({MARGIN, EVERYWHERE, FEW})
+    in_paper = frozenset({MARGIN, MARGIN_STEPS, EVERYWHERE, FEW})
     usual_sizes, quick_sizes = (500, 1000, 2000, 5000, 10_000), (100, 200)
     reps = 15
 
@@ -280,7 +314,7 @@ class ModelNetMain(MainStudy):
     title = "ModelNet views: margins, errors of all methods, errors against rounds"
     figures = "Fig. 7"
     dataset, layout = "modelnet", "M"
-    in_paper = frozenset({MARGIN, FALLS, FEW})
+    in_paper = frozenset({MARGIN, FALLS, FEW, POLICY})
     usual_sizes, quick_sizes = (50, 100, 200, 300, 390), (20, 40)
     reps, reps_at_largest, trained = 60, 200, 20
 
@@ -289,7 +323,8 @@ class ModelNetMain(MainStudy):
         if self.calibrate:
             return super().claims(table)
         several = table["n0"].nunique() > 1
-        said = [("at small N_0 some agents are better alone", _better_alone(table))] if several else []
+        small = bool((2 * table["n0"] <= table["n0"].max()).any())
+        said = [("at small N_0 some agents are better alone", _better_alone(table))] if small else []
         means = table[table["quantity"] == "mean statistic"].pivot_table(
             index=["n0", "repetition"], columns="label", values="value"
         )
@@ -310,8 +345,11 @@ class ModelNetMain(MainStudy):
 
 
 def _better_alone(table: Table) -> Finding:
-    """Whether any agent errs more together than alone at any N_0 but the largest; one of many looks so by chance."""
-    small = table[(table["quantity"] == "error by round") & (table["n0"] < table["n0"].max())]
+    """Whether any agent errs more together than alone at any N_0 of at most half the largest.
+
+    One of many looks so by chance.
+    """
+    small = table[(table["quantity"] == "error by round") & (2 * table["n0"] <= table["n0"].max())]
     wide = small.pivot_table(index=["n0", "agent", "repetition"], columns="round", values="value")
     lost = wide[wide.columns[-1]] - wide[wide.columns[0]]
     groups = lost.groupby(["n0", "agent"])

@@ -131,11 +131,16 @@ class Robustness(FullSize):
             ("faulty, stuck at 0", above(flips - values(table, corruption="stuck"))),
         ]
         gradual = [
-            (name, above(flips_at(corrupted=half) - values(table, corruption=kind, strength=1.0, corrupted=half)))
-            for name, kind in (("noise, η = 1", "noise"), ("bias, η = 1", "bias"))
+            (f"{name}, {m} corrupted", above(flips_at(corrupted=m) - values(table, corrupted=m, **levels)))
+            for name, levels in (
+                ("noise, η = 1", {"corruption": "noise", "strength": 1.0}),
+                ("bias, η = 1", {"corruption": "bias", "strength": 1.0}),
+                ("stuck at 0", {"corruption": "stuck"}),
+            )
+            for m in range(1, half + 1)
         ]
         said = [
-            (f"noise and faults degrade more gradually than sign flips (m = {half})", all_of(gradual)),
+            (f"noise and faults degrade more gradually than sign flips (η = 1, m up to {half})", all_of(gradual)),
             ("the excess error grows with the number of corrupted agents (slope)", all_of(rises)),
             ("the excess error grows with every further corrupted agent", all_of(grows)),
             (

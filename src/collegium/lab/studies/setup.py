@@ -15,6 +15,7 @@ from collegium.lab.studies import stand_ins
 from collegium.lab.study import DataStudy, Options
 from collegium.lab.table import Factors, StudyRow, Table
 from collegium.plots import network_figure, panels
+from collegium.policy import Policy
 
 SHOWN = 6
 """Items in the picture of the local data sets."""
@@ -47,7 +48,10 @@ class Setup(DataStudy):
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The network, and what each agent sees."""
-        over = study_networks.of(int(table["agent"].max()) + 1)
+        weights = table[table["quantity"] == "weight"]
+        A = np.zeros((K := int(table["agent"].max()) + 1, K))
+        A[weights["sender"].to_numpy(int), weights["agent"].to_numpy(int)] = weights["value"]
+        over = Policy(A)
         title = f"{over.links} directed links, self-loops not drawn"
         return {f"{self.name}-network": network_figure(over, title), **self._pictures(_images(table))}
 

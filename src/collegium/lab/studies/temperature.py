@@ -12,17 +12,17 @@ from scipy.special import expit
 from collegium import fusion
 from collegium.agents.scores import Scores
 from collegium.lab import study_networks
-from collegium.lab.claims import Claim, above, all_of, below, within
+from collegium.lab.claims import Claim, above, all_of, below, most_of, within
 from collegium.lab.figures import curve, finish, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
-from collegium.lab.studies.main import ENOUGH, CifarMain, MainStudy, ModelNetMain, slopes
+from collegium.lab.studies.main import ENOUGH, CifarMain, MainStudy, ModelNetMain, slopes, steps
 from collegium.lab.study import Options
 from collegium.lab.table import StudyRow, Table
 from collegium.plots import panels
 
 UNCALIBRATED = "Ours (no temperatures)"
-HOT, NEARER = "hot", "nearer"
+HOT, NEARER, COOLING, MOSTLY = "hot", "nearer", "cooling", "mostly"
 RELATIVE = "margin over spread"
 BY_WAY = "error by way of fitting"
 EXACT, USUAL = "exact", "LBFGS from 1.5"
@@ -129,20 +129,32 @@ class _Calibrated(MainStudy):
         by_way = [(str(name), within(_over_sizes(way[name] - way[EXACT]), 0.005)) for name in way if name != EXACT]
         above_one = [(f"N_0 = {n0}", above(part)) for n0, part in T.mean().groupby("n0")]
         said = [
-            (self._asked("temperatures are above one at every N_0 (mean of log T)", HOT), all_of(above_one)),
+            (self.asked("temperatures are above one at every N_0 (mean of log T)", HOT), all_of(above_one)),
             ("temperatures shrink with N_0 (mean of log T)", below(slopes(T.mean()))),
             (
-                self._asked("they move closer to one with N_0 (size of the mean of log T)", NEARER),
+                self.asked("they move closer to one with N_0 (size of the mean of log T)", NEARER),
                 below(slopes(T.mean().abs())),
             ),
             ("the median temperature shrinks with N_0 (log T; our question)", below(slopes(T.median()))),
             ("their spread over agents shrinks with N_0 (log T)", below(slopes(T.std()))),
+            (
+                self.asked("from every N_0 to the next temperatures shrink (mean of log T)", COOLING),
+                all_of(steps(T.mean(), -1, "log T")),
+            ),
+            (
+                self.asked("from every N_0 to the next their spread shrinks (log T)", COOLING),
+                all_of(steps(T.std(), -1, "spread")),
+            ),
             ("they widen the margin on average over N_0", above(_over_sizes(mean[1] - mean[-1] - before))),
             (
                 "they widen the margin relative to its spread (our question)",
                 above(_over_sizes(relative["Ours"] - relative[UNCALIBRATED])),
             ),
             ("they lower the error of ours on average over N_0", above(_over_sizes(effect))),
+            (
+                self.asked("they lower the error of ours at most N_0", MOSTLY),
+                most_of([(f"N_0 = {n0}", above(part.dropna())) for n0, part in effect.groupby("n0")]),
+            ),
             ("their effect on the error is largest at small N_0", below(slopes(effect))),
             (
                 f"fitted by {USUAL} they are above one and shrink with N_0 (mean of log T; our question)",
@@ -172,5 +184,5 @@ class ModelNetTemperature(_Calibrated, ModelNetMain):
 
     name = "modelnet-temperature"
     title = "ModelNet views with temperature scaling"
-    in_paper = frozenset({HOT})
+    in_paper = frozenset({HOT, COOLING, MOSTLY})
     figures = "Fig. 8, H.2"
