@@ -228,6 +228,30 @@ def test_what_cannot_be_applied_is_said_in_a_sentence(network: Path) -> None:
         apply(network, Wanted(rounds=7))
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_change_that_was_never_signed_is_forgotten(
+    is_killed: bool, network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Wanted(policy.uniform(topology.ring(5)), add=["agent-4"])
+    with monkeypatch.context() as patch:
+
+        def full(*_: object) -> None:
+            raise InputFileError("no space left on device")
+
+        patch.setattr(configuration, "write", full)
+        if is_killed:
+            patch.setattr("collegium.live.apply._without_unsigned", lambda folder, network: network)
+        with pytest.raises(InputFileError, match="no space left"):
+            apply(network, wanted)
+    assert bool([*network.glob("agent-4*")]) is is_killed
+    assert apply(network, wanted).joining == ["agent-4"]
+    assert [member.path.stem for member in launcher.members(network)] == [f"agent-{k}" for k in range(5)]
+    (network / configuration.FILE).unlink()
+    (network / configuration.FILE).mkdir()
+    with pytest.raises(InputFileError, match=r"epoch\.json: Is a directory"):
+        apply(network, Wanted(rounds=7))
+
+
 def test_an_agent_that_was_revoked_and_removed_is_not_named_any_more(network: Path) -> None:
     launcher.revoke(network, "agent-2")
     assert launcher.revoked(network) == ["agent-2"]

@@ -10,7 +10,7 @@ from collegium import policy, topology
 from collegium.errors import InputFileError, LiveError
 from collegium.live import Client
 from collegium.live.folder import NetworkSettings, create
-from collegium.live.launcher import Member, _stop, down, members, renew, up
+from collegium.live.launcher import Member, down, members, renew, stop, up
 from live_processes import neighbour, running, status, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -19,7 +19,7 @@ THREE = policy.uniform(topology.complete(3))
 
 def takes_the_place_of(member: Member, folder: Path, change: Callable[[str], str]) -> Member:
     """An agent of another folder, changed, at the same ports as the member, which has ended."""
-    _stop([member.path])
+    stop([member.path])
     path = folder / member.path.name
     ports = {"listen": member.file.agent.listen, "http": member.file.http.port}
     text = path.read_text()
@@ -64,7 +64,7 @@ def test_both_sides_say_who_is_refused(
             assert re.search(honest, network[0].log.read_text())
             assert re.search(intruding, intruder.log.read_text())
         finally:
-            _stop([intruder.path])
+            stop([intruder.path])
         network[2].start()
         wait_for(lambda: all(status(member).ready for member in network))
 
@@ -79,7 +79,7 @@ def _answers(member: Member) -> bool:
 
 def test_another_agents_certificate_is_refused_at_home(tmp_path: Path) -> None:
     with running(tmp_path / "net", THREE) as network:
-        _stop([network[2].path])
+        stop([network[2].path])
         path = network[2].path
         path.write_text(path.read_text().replace("agent-2.pem", "agent-1.pem").replace("agent-2.key", "agent-1.key"))
         thief = members(tmp_path / "net")[2]
@@ -112,7 +112,7 @@ def test_certificates_are_renewed_one_agent_after_the_other(tmp_path: Path) -> N
             member.path.with_suffix(".pem").read_bytes() != old for member, old in zip(network, before, strict=True)
         )
         for member in network:
-            _stop([member.path])
+            stop([member.path])
             member.start()
             wait_for(lambda: all(_answers(one) and status(one).ready for one in network))
     (tmp_path / "net" / "ca.key").unlink()

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from collegium._util.files import atomic_write
-from collegium.errors import LiveError, PolicyError
+from collegium.errors import InputFileError, LiveError, PolicyError
 from collegium.live import config, configuration, keys, launcher, signing
 from collegium.live.answers import Status
 from collegium.live.config import AgentFile, Model, Port, Secrets
@@ -76,20 +76,25 @@ def apply(folder: str | Path, wanted: Wanted, wait: float = 30.0) -> Applied:
     """Write and sign the next configuration, start the agents that join where others run, and wait for the switch."""
     folder = Path(folder)
     network, authority = launcher.with_authority(folder)
-    files, joining, leaving = _next(folder, network, authority, wanted)
-    ca = keys.next_authority(authority, network[0].file.agent.network) if wanted.new_authority else ""
-    content = configuration.signed([file for _, file in files], authority, ca)
-    number = files[0][1].talk.epoch
-    running = [member for member in network if member.pid is not None]
-    if running and joining:
-        new = [one for one in launcher.members(folder) if one.path in joining]
-        launcher.start(new)
-        running += new
-    begun = time.monotonic()
-    if ca:
-        with atomic_write(authority.certificate, sync=True, mode=0o644) as written:
-            written.write(ca.encode())
-    configuration.write(folder, content)
+    network = _without_unsigned(folder, network)
+    try:
+        files, joining, leaving = _next(folder, network, authority, wanted)
+        ca = keys.next_authority(authority, network[0].file.agent.network) if wanted.new_authority else ""
+        content = configuration.signed([file for _, file in files], authority, ca)
+        number = files[0][1].talk.epoch
+        running = [member for member in network if member.pid is not None]
+        if running and joining:
+            new = [one for one in launcher.members(folder) if one.path in joining]
+            launcher.start(new)
+            running += new
+        begun = time.monotonic()
+        if ca:
+            with atomic_write(authority.certificate, sync=True, mode=0o644) as written:
+                written.write(ca.encode())
+        configuration.write(folder, content)
+    except BaseException:
+        _without_unsigned(folder, launcher.members(folder))
+        raise
     for member in running:
         with suppress(ProcessLookupError):
             if (pid := member.pid) is not None:
@@ -108,6 +113,18 @@ def apply(folder: str | Path, wanted: Wanted, wait: float = 30.0) -> Applied:
     gone = [member.file.agent.name for member in network if member.path in leaving]
     names = {path: file.agent.name for path, file in files}
     return Applied(number, [names[path] for path in joining], gone, seconds, waiting)
+
+
+def _without_unsigned(folder: Path, network: list[Member]) -> list[Member]:
+    """All but agents that were to join by a configuration that was never signed, since `apply` was ended before: they
+    are ended, and their files removed."""
+    newest = _newest(folder, network)
+    unsigned = [one.path for one in network if one.file.agent.joins and one.file.talk.epoch > newest]
+    launcher.stop(unsigned)
+    for path in unsigned:
+        for one in folder.glob(f"{path.stem}.*"):
+            one.unlink()
+    return [one for one in network if one.path not in unsigned]
 
 
 def _next(
@@ -184,12 +201,14 @@ def _for_any_size(rule: Rule) -> Rule:
 
 
 def _newest(folder: Path, network: list[Member]) -> int:
-    first = network[0].file
+    first = next((one.file for one in network if not one.file.agent.joins), network[0].file)
     assert first.tls is not None
     try:
         content = (folder / configuration.FILE).read_bytes()
     except FileNotFoundError:
         return first.talk.epoch
+    except OSError as problem:
+        raise InputFileError(f"{folder / configuration.FILE}: {problem.strerror or problem}") from None
     return max(configuration.decode(content, folder / first.tls.ca, first.agent.network).number, first.talk.epoch)
 
 

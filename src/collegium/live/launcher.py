@@ -108,10 +108,10 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
         while (reason := _not_ready_reason(member, begun if member in started else None)) is not None:
             ended = next((one for one in started if one.pid is None), None)
             if ended is not None:
-                _stop([one.path for one in started])
+                stop([one.path for one in started])
                 raise LiveError(f"{ended.file.agent.name} ended at once: {ended.exit_message() or 'its log is empty'}")
             if time.monotonic() > end:
-                _stop([one.path for one in started])
+                stop([one.path for one in started])
                 name = member.file.agent.name
                 raise LiveError(
                     f"{name} is not ready after {wait:g} s ({reason}): see {member.log}; all were ended again"
@@ -123,7 +123,7 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
 def down(folder: str | Path, wait: float = 20.0) -> int:
     """End the agents of a folder that run on this machine; how many there were."""
     here = [path for path in _paths(Path(folder)) if running.process(path) is not None]
-    _stop(here, wait)
+    stop(here, wait)
     return len(here)
 
 
@@ -195,7 +195,8 @@ def _issue(authority: keys.Authority, member: Member, days: int) -> datetime:
     return keys.check(tls, me.name)
 
 
-def _stop(paths: list[Path], wait: float = 20.0) -> None:
+def stop(paths: list[Path], wait: float = 20.0) -> None:
+    """End the processes of agents' files, those that take too long at once."""
     left = paths
     for which, seconds in ((signal.SIGTERM, wait), (signal.SIGKILL, 5.0)):
         for number in map(running.process, left):

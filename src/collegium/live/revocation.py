@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-
 from msgspec import Meta, field
 
 from collegium._util.files import atomic_write
