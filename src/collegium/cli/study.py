@@ -26,10 +26,9 @@ app = typer.Typer(
 BACKENDS = ("serial", "process", "ray")
 OUT = Path("collegium-lab")
 NAMES = (
-    "bounds", "cifar-setup", "cifar-main", "cifar-graphs", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main", "cifar-temperature",
-    "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
-    "graphs", "stopping", "robustness", "communication-cost", "sensors-main", "liars", "privacy",
-    "averages",
+    "bounds", "cifar-setup", "cifar-main", "cifar-graphs", "cifar-cmi", "cifar-hetero-gain", "cifar-hetero-main",
+    "cifar-temperature", "modelnet-setup", "modelnet-main", "modelnet-temperature", "modelnet-correlation", "topology",
+    "graphs", "stopping", "robustness", "communication-cost", "sensors-main", "liars", "privacy", "averages",
 )  # fmt: skip
 """Of collegium.lab.studies, which takes seconds to load: too long for the shell's completion."""
 
