@@ -9,6 +9,8 @@ import pytest
 from pyarrow import parquet, table
 
 from collegium import agents, collaborate, links, policy, protocol, topology
+from collegium.cli.rules import EXAMPLES
+from collegium.cli.simulate import ATTACKS
 
 X = np.tanh(np.random.default_rng(0).normal(size=(40, 6)) + 0.3)
 Y = np.where(np.arange(40) % 2, 1, -1)
@@ -425,3 +427,10 @@ def test_too_few_bits_say_how_many_would_do(cli, files):
     cli(*at, enough)
     never = cli("simulate", files / "scores.csv", "ring:6", "--rule", "push-sum", "--bits", 20, code=2).err
     assert "messages of push-sum can become too large" in never.replace("\n", " ")
+
+
+@pytest.mark.parametrize("written", [*EXAMPLES, *(f"attack {one}" for one in ATTACKS)])
+def test_what_the_help_offers_runs(cli, files, written):
+    kind, _, attack = written.partition(" ")
+    lying = ["--attack", attack, "--liars", 1] if kind == "attack" else ["--rule", written]
+    assert "% of the items" in cli("simulate", files / "scores.csv", "complete:6", "--rounds", 3, *lying).out

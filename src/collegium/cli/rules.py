@@ -22,6 +22,7 @@ EXAMPLES = (
     "push-sum",
     "running-sums",
     "flood",
+    "robust:(trimmed-mean:1)",
     "signed-flood",
     "masked-mean",
 )
@@ -40,7 +41,10 @@ RuleName = Annotated[
     ),
 ]
 Bits = Annotated[int | None, typer.Option("--bits", help="Quantise messages to this many bits (1 to 32).")]
-Bound = Annotated[float | None, typer.Option("--bound", help="Range of the quantiser; by default the largest score.")]
+Bound = Annotated[
+    float | None,
+    typer.Option("--bound", help="Range of the quantiser; by default the smallest that these scores need."),
+]
 
 
 def read_rule(
