@@ -491,3 +491,21 @@ def test_messages_of_what_is_decided_at_once_do_not_wait() -> None:
     ticket, effects = engine.submit([1], np.array([0.5]), False, net.now, later=True)
     assert effects.completed == [ticket]
     assert len(effects.frames) == 1
+
+
+def test_an_epoch_that_ends_leaves_nobody_without_knowledge_of_its_items() -> None:
+    """However long views are waited for: whoever opens the next epoch must not begin them there."""
+    deadlines = Deadlines(longest=30.0, least=5.0, view=30.0, item=90.0)
+    net = VirtualNetwork(policy.uniform(topology.ring(8)), rounds=3, deadlines=deadlines)
+
+    def close() -> None:
+        for k, engine in enumerate(net.engines):
+            net._perform(k, engine.close(net.now))
+
+    net.submit(0, ["before"], [1.0])
+    net.run(0.1)
+    assert not net.has(4, "before")
+    close()
+    net.submit(0, ["after"], [1.0])  # known elsewhere, and begun when its view came
+    net.run(0.1)
+    assert all(net.has(k, name) for k in range(8) for name in ("before", "after"))

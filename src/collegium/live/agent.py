@@ -199,6 +199,10 @@ class Agent:
         if self._transport is not None:
             self._transport.say_going()
 
+    def close(self) -> None:
+        """The next epoch of the network is about to begin: neighbours learn at once of the items of this one."""
+        self._do(self._engine.close)
+
     def explain(self, number: int | None, reason: str) -> None:
         """Why a neighbour is not there, or that another peer (None) was refused."""
         _log.warning("%s: %s", self.name, reason)

@@ -205,7 +205,7 @@ class Engine:
         self.account = Account(now)
         self.refused_peers: dict[str, int] = {}
         self._caught = 0  # agents whose lies were logged
-        self.is_draining = False
+        self.is_draining = self.is_closed = False
         self.wake = math.inf
         """When to call `tick`."""
         self._soonest = min(deadlines.least, deadlines.view / 8)
@@ -257,6 +257,13 @@ class Engine:
     def drain(self) -> None:
         """This agent is about to stop: it takes part in no item for which it has no view."""
         self.is_draining = True
+
+    def close(self, now: float) -> Effects:
+        """The next epoch is about to begin: items that others have begun in this one are announced at once, so that all
+        know them by then, however long views are waited for."""
+        self.is_closed, table = True, self.table
+        self._tell(np.flatnonzero((table.state == ANNOUNCED) & ~table.announced & (table.first == 1)), now)
+        return self._done(now)
 
     def explain(self, number: int | None, reason: str, is_refused: bool, now: float) -> Effects:
         """Why a neighbour is not connected, or that another peer (None) was refused."""
@@ -463,6 +470,8 @@ class Engine:
         seen &= np.cumsum(seen) <= self._within(n, n.from_zero, int(seen.sum()), now)
         if seen.any():
             self.progress.begin(rows[seen], table.score[before[seen]], GIVEN, now)
+        if self.is_closed and t == 1:
+            self._tell(rows[table.state[rows] == ANNOUNCED], now)
 
     def _tell(self, rows: Rows, now: float) -> None:
         """Tell neighbours of items before the first message on them, so that all wait for their views together.

@@ -316,6 +316,8 @@ class Epochs:
         """Go on with the change; nobody submits anything meanwhile."""
         with self._lock:
             before, after = self.change.phase, self.change.advance(now)
+            if after is Phase.CLOSED and before is not after:
+                self.agent.close()
             if after is Phase.OPEN and before is not after:
                 self._open(now)
             return after
