@@ -22,7 +22,9 @@ def test_the_sum_of_deciding_and_training(raw):
         theory.sufficient(P, 0.05, 1.0, raw=raw),
         theory.finite_round(P, 0.05, 1.0, 60, raw=raw),
         theory.finite_precision(P, 0.05, 1.0, 60, 8, raw=raw),
+        theory.social_learning(P, 0.05, 1.0, 200, raw=raw),
     ):
+        assert not np.isnan(given.value).all()
         found = theory.unconditional(given, trained)
         np.testing.assert_allclose(found.value, given.value + failure)
         assert not any("C_δ" in one for one in found.assumptions)
@@ -62,6 +64,21 @@ def test_margins_and_rounds_keep_their_axes():
     found = theory.unconditional(given, trained)
     assert found.value.shape == (2, 31, 12)
     np.testing.assert_allclose(found.value[1], given.value[1] + trained.parts["failure"][1])
+
+
+def test_what_does_not_belong_together_is_refused():
+    trained = theory.margin_training(P, 0.05, 1.0, samples=500, rho=0.001, risk=0.4)
+    raw = theory.margin_training(P, 0.05, 1.0, samples=500, rho=0.001, risk=0.4, raw=True)
+    for one, other in ((True, trained), (False, raw)):
+        with pytest.raises(AssumptionError, match="raw=True for both"):
+            theory.unconditional(theory.sufficient(P, 0.05, 1.0, raw=one), other)
+    for deciding in (theory.sufficient(P, 0.06, 1.0), theory.finite_round(P, [0.05, 0.06], 1.0, 9)):
+        with pytest.raises(AssumptionError, match="the margin that deciding needs"):
+            theory.unconditional(deciding, trained)
+    several = theory.finite_precision(P, 0.05, 1.0, 9, [4, 8], tau=[[1.0], [2.0]])
+    assert theory.unconditional(several, trained).value.shape == (2, 2, 10, 12)
+    with pytest.raises(AssumptionError, match="what margin_training gives"):
+        theory.unconditional(several, several)
 
 
 def test_a_dependence_for_each_class():

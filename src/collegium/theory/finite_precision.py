@@ -83,7 +83,7 @@ def finite_precision(
         per_message * mix.network.links if isinstance(mix.network, Policy) else per_message[..., None] * mix.sent
     )
     rests = resting_on(raw, C, ROUNDING, network=mix.assumption)
-    return upper(value, rests, r=r, V=V, B_round=per_round, B_total=total)
+    return upper(value, rests, r=r, V=V, B_round=per_round, B_total=total, delta=d[..., 0, 0])
 
 
 def _code(levels: ArrayLike | None, bits: Doubles) -> Doubles:

@@ -59,7 +59,7 @@ def finite_round(
     r = residual(mix, d, b, sigma, raw)
     C = several(classes)
     value = (C - 1) * exponential(r / b, dep * squares(mix.weights))
-    return upper(value, resting_on(raw, C, network=mix.assumption), r=r)
+    return upper(value, resting_on(raw, C, network=mix.assumption), r=r, delta=d[..., 0, 0])
 
 
 def rounds_needed(policy: Policy, delta: float, beta: float, sigma: float | None = None, *, raw: bool = False) -> int:

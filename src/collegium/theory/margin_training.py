@@ -65,7 +65,7 @@ def margin_training(
 
     Raises `AssumptionError` where R° + ε_opt ≥ Φ(0), δ ≥ δ_max or ρ ≥ E: there the theorem says nothing.
 
-    parts: `E`, `alpha`, `N_max`, `rho`, `risk` (R° + ε_opt), `delta_max`, `failure` (1 - value).
+    parts: `E`, `alpha`, `N_max`, `rho`, `risk` (R° + ε_opt), `delta`, `raw`, `delta_max`, `failure` (1 - value).
     """
     p = primitive(policy)
     d, b = together(delta=margin(delta), beta=positive(beta, "β"))
@@ -98,7 +98,7 @@ def margin_training(
         1 - failure,
         (CONVEX, BOUNDED, CONNECTED, FEASIBLE, NEARLY_MINIMAL, *of_classes(C)),
         E=E, alpha=alpha, N_max=N_max, rho=complexity, risk=r, failure=failure,
-        delta_max=None if raw else delta_max(r, loss),
+        delta=d, raw=raw, delta_max=None if raw else delta_max(r, loss),
     )  # fmt: skip
 
 

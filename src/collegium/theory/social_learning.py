@@ -46,4 +46,5 @@ def social_learning(
     value = (C - 1) * exponential((t * d - kappa) / b, spread)
     most = np.maximum(dep * t**2.0, np.finfo(float).tiny)
     crude = (C - 1) * exponential((t * d - kappa) / b, most)[..., 0]
-    return upper(value, resting_on(raw, C), kappa=kappa[..., 0, 0], b_mix=p.b_mix, crude=crude)
+    rests = resting_on(raw, C)
+    return upper(value, rests, kappa=kappa[..., 0, 0], b_mix=p.b_mix, crude=crude, delta=d[..., 0, 0])

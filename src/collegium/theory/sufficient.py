@@ -45,4 +45,4 @@ def sufficient(
     spread = float(np.sum(pi**2))
     C = several(classes)
     value = (C - 1) * np.exp(-((d / b) ** 2) / (2 * dep * spread))
-    return upper(value, resting_on(raw, C, network=network), spread=spread)
+    return upper(value, resting_on(raw, C, network=network), spread=spread, delta=d)

@@ -7,7 +7,17 @@ from numpy.typing import ArrayLike
 
 from collegium.errors import AssumptionError
 from collegium.policy import Policy
-from collegium.theory.bound import TENSORISED, Bound, Doubles, dependence, numbers, primitive, together, upper
+from collegium.theory.bound import (
+    MARGIN_RAW,
+    TENSORISED,
+    Bound,
+    Doubles,
+    dependence,
+    numbers,
+    primitive,
+    together,
+    upper,
+)
 
 
 def unconditional(deciding: Bound, training: Bound) -> Bound:
@@ -15,8 +25,8 @@ def unconditional(deciding: Bound, training: Bound) -> Bound:
 
     $$ P_e \le P(\mathcal M \mid \mathcal C_\delta) + P(\overline{\mathcal C_\delta}) $$
 
-    deciding: `sufficient`, `finite_round` or `finite_precision`. training: `margin_training` with the same δ; both
-    centred or both raw. NaN where the first says nothing.
+    deciding: `sufficient`, `finite_round`, `finite_precision` or `social_learning`. training: `margin_training` with
+    the same δ; both centred or both raw. NaN where the first says nothing.
 
     >>> from collegium import policy, theory, topology
     >>> ring = policy.uniform(topology.ring(9))
@@ -27,11 +37,23 @@ def unconditional(deciding: Bound, training: Bound) -> Bound:
     """
     if "failure" not in training.parts:
         raise AssumptionError("the second of the two is what margin_training gives: a bound on attaining the margin")
-    failure = np.asarray(training.parts["failure"], np.float64)
-    failure = failure.reshape(failure.shape + (1,) * (deciding.value.ndim - failure.ndim))
+    if training.parts["raw"] != (MARGIN_RAW in deciding.assumptions):
+        raise AssumptionError("one of the two is of raw scores, the other of centred ones: take raw=True for both")
+    if "delta" in deciding.parts:
+        of = deciding.parts["delta"]
+        wanted = _leading(training.parts["delta"], of.ndim)
+        if not np.all(wanted == of):
+            raise AssumptionError(f"training is to attain the margin that deciding needs: got δ = {wanted} and {of}")
+    failure = _leading(training.parts["failure"], deciding.value.ndim)
     given, lost = together(deciding=deciding.value, training=failure)
     rests = tuple(dict.fromkeys((*training.assumptions, *(one for one in deciding.assumptions if "C_δ" not in one))))
     return upper(given + lost, rests, deciding=given, failure=lost)
+
+
+def _leading(x: ArrayLike, ndim: int) -> Doubles:
+    """The axes of δ come first; those that follow are of rounds and agents."""
+    values = np.asarray(x, np.float64)
+    return values.reshape(values.shape + (1,) * (ndim - values.ndim))
 
 
 def half_sum(by_class: Bound) -> Bound:
