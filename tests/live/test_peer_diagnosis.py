@@ -223,6 +223,19 @@ def test_whoever_hangs_up_was_not_refused(tmp_path):
     assert len(reports) == 1
 
 
+def test_an_expired_certificate_is_reported_once_however_often_it_is_shown(tmp_path):
+    reports = []
+    diagnosis = PeerDiagnosis(places(tmp_path, PAIR)[0], lambda *what: reports.append(what))
+    line = "WARN zenoh_link_tls::unicast: invalid peer certificate: certificate {}: verification time {} (UNIX), but {}"
+    for second in range(20):
+        for why in ("expired", "not valid yet"):
+            text = line.format(why, second, f"certificate is not valid after 0 ({second} seconds ago)")
+            assert diagnosis._read_log(f"{text}. Hint: increase the system open file limit")
+    (_, first), (_, second) = reports
+    assert "refused: its certificate has expired (invalid peer certificate: certificate expired)" in first
+    assert "refused: its certificate is not valid yet" in second
+
+
 def test_a_closed_diagnosis_reports_nothing(tmp_path):
     place = places(tmp_path, PAIR)[0]
     reports = []

@@ -132,7 +132,8 @@ class PeerDiagnosis:
         """Whether a line of Zenoh's log is about a refused connection; if so it is reported."""
         found = _REFUSED.search(line)
         if found and not found.group(1).endswith(_HUNG_UP):
-            self._report_refused(f"a peer that connected to {self._place.listen} was refused: {_cause(found.group(1))}")
+            reason = found.group(1).partition(_WHEN)[0]
+            self._report_refused(f"a peer that connected to {self._place.listen} was refused: {_cause(reason)}")
         return bool(found)
 
     def _probe(self, number: int, back: threading.Event) -> None:
@@ -274,13 +275,14 @@ def _address(endpoint: str) -> tuple[str, int]:
 
 _REFUSED = re.compile(r"zenoh_link_tls::unicast: (.*)\. Hint: increase the system open file limit")
 _HUNG_UP = "handshake eof"  # whoever does so was not refused: a probe, or a neighbour that gave up while this one stood
+_WHEN = ": verification time"  # from here on it is another sentence every second
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSES = (
     ("sent no certificates", "it presented no certificate"),
     ("UnknownIssuer", "its certificate was signed by another authority"),
     ("BadSignature", "its certificate was signed by another authority"),
-    ("Expired", "its certificate has expired"),
-    ("NotValidYet", "its certificate is not valid yet"),
+    ("certificate expired", "its certificate has expired"),
+    ("certificate not valid yet", "its certificate is not valid yet"),
     ("received fatal alert", "it does not accept this agent's certificate"),
     ("corrupt message", "it does not speak TLS"),
 )
