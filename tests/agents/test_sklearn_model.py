@@ -214,8 +214,23 @@ def test_views_and_labels_that_do_not_fit():
         SklearnModel(LogisticRegression()).fit(VIEW, np.ones(60))
     with pytest.raises(ModelError, match="first axis is the items"):
         SklearnModel(LogisticRegression()).fit(3.0, Y)
-    with pytest.raises(ModelError, match="contains NaN"):
+    with pytest.raises(ModelError, match=r"NaN in \d+ of \d+ items .*Fill them by make_pipeline\(SimpleImputer"):
         SklearnModel(LogisticRegression()).fit(np.where(VIEW > 2, np.nan, VIEW), Y)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_numbers_are_no_texts(learned):
+    reader = SklearnModel(make_pipeline(CountVectorizer(), LogisticRegression()))
+    with pytest.raises(ModelError, match=r"shape \(60, 3\): it wants one text per item.*in the order of the agents"):
+        (reader.fit(np.array(["yes", "no"] * 30), [1, 0] * 30).scores if learned else reader.fit)(
+            *(np.zeros((60, 3)), [1, 0] * 30)[: 1 if learned else 2]
+        )
+
+
+def test_gaps_are_counted_in_data_frames_too():
+    frame = pd.DataFrame({"x": [1.0, None, 3.0, 4.0], "town": ["Oslo", "Rome", None, "Rome"]})
+    with pytest.raises(ModelError, match=r"NaN in 1 of 4 items \(first: item 1\), which it does not accept"):
+        SklearnModel(LogisticRegression()).fit(frame[["x"]], [0, 1, 0, 1])
 
 
 def test_weights_reach_the_estimator():

@@ -20,6 +20,9 @@ from collegium.agents.base import Doubles, Model, View, check_weights
 from collegium.agents.classes import targets
 from collegium.errors import ModelError, brief
 
+_MISFITS = (TypeError, ValueError, AttributeError, LookupError)
+"""What estimators raise of a view that is not what they expect: a vectoriser given numbers, and the like."""
+
 
 class SklearnModel(Model):
     r"""A scikit-learn classifier: its `decision_function`, or the log-odds of its `predict_proba`.
@@ -77,8 +80,8 @@ class SklearnModel(Model):
             weights[_weight_name(self.estimator) or "sample_weight"] = check_weights(sample_weight, len(labels))
         try:
             self.estimator_ = self._fitted(features, labels, weights)
-        except (TypeError, ValueError) as problem:
-            raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {brief(problem)}") from problem
+        except _MISFITS as problem:
+            raise ModelError(f"{self._name} cannot be fitted on {_form(view)}: {_reason(problem, view)}") from problem
         self._check_classes()
         return self
 
@@ -108,13 +111,8 @@ class SklearnModel(Model):
                 outputs = getattr(self._used, method)(features)
         except NotFittedError:
             raise _not_fitted(self._name) from None
-        except (
-            TypeError,
-            ValueError,
-            AttributeError,
-            LookupError,
-        ) as problem:  # a vectoriser given numbers, and the like
-            raise ModelError(f"{self._name} cannot score {_form(view)}: {brief(problem)}") from problem
+        except _MISFITS as problem:
+            raise ModelError(f"{self._name} cannot score {_form(view)}: {_reason(problem, view)}") from problem
         if method == "decision_function":
             return to_scores(_per_class(self._used, outputs, C), n, self._name)
         if method == "predict_log_proba":
@@ -240,6 +238,25 @@ def to_features(view: Any, unit: float = 1.0) -> Any:
         return array
     flat = array.reshape(len(array), int(np.prod(array.shape[1:])))
     return flat if unit == 1 else flat / unit
+
+
+def _reason(problem: Exception, view: Any) -> str:
+    """Why an estimator takes no such view, with what to do where that is known."""
+    if isinstance(problem, AttributeError) and "lower" in str(problem):
+        return (
+            "it wants one text per item, and the view holds something else. Are the views in the order of the agents?"
+        )
+    if "NaN" in str(problem):
+        numbers = view.isna().to_numpy() if hasattr(view, "iloc") else np.asarray(view)
+        gaps = numbers if numbers.dtype.kind == "b" else np.isnan(numbers) if numbers.dtype.kind == "f" else None
+        if gaps is not None and gaps.any():
+            rows = np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))
+            return (
+                f"NaN in {len(rows)} of {len(gaps)} items (first: item {rows[0]}), which it does not accept. Fill them "
+                "by make_pipeline(SimpleImputer(), …), or take a model that accepts them, such as "
+                "HistGradientBoostingClassifier"
+            )
+    return brief(problem)
 
 
 def _form(view: Any) -> str:
