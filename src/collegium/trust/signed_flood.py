@@ -165,15 +165,17 @@ class SignedFlood(Rule[Heard]):
     def check_seats(self, seats: Sequence[Seat]) -> None:
         import networkx
 
-        K, liars = len(seats), int(getattr(self.combine, "liars", 0))
+        K = len(seats)
+        # A median bears almost half of all, whom only a complete network would do without: one, at least.
+        liars = int(getattr(self.combine, "liars", min(self.combine.bears(K), 1)))
         everybody, weights = np.arange(K, dtype=np.int32), np.full(K, 1 / K)
         self.combine.check_seats([Seat(k, everybody, k, weights, np.delete(everybody, k)) for k in range(K)])
         graph = networkx.DiGraph([(l, seat.agent) for seat in seats for l in seat.senders.tolist() if l != seat.agent])
         graph.add_nodes_from(range(K))
         if liars and K > 1 and (whole := networkx.node_connectivity(graph)) <= liars:
             raise RuleError(
-                f"{self} needs a network that holds together without any {liars} agents, which may hand nothing on; "
-                f"this one is cut by {whole}: add links, or choose a combine for fewer liars"
+                f"{self} needs a network that holds together without any {liars} of its agents, which may hand nothing "
+                f"on; this one is cut by {whole}: add links, or choose a combine for fewer liars"
             )
 
     def _size(self) -> int:
