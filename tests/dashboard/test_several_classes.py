@@ -129,5 +129,6 @@ def test_the_page_shows_labels_leads_and_shares(opened, shown, record, scheme, w
     )
     assert len(set(colours)) == C
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#agents .scroll'))")
     page.select_option("[name=rule]", "delta-trigger")
     shows(collaborate(record[1], RING, 12, protocol.DeltaTrigger(0.1)).statistics[-1, 7])
