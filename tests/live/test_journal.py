@@ -15,7 +15,9 @@ from collegium import policy, topology
 from collegium.errors import LiveError
 from collegium.live import launcher
 from collegium.live.answers import Evidence, ItemResult
-from collegium.live.journal import Journal
+from collegium.live.journal import Journal, JournaledAgent
+from collegium.live.transport.base import Place
+from collegium.live.transport.memory import Hub, MemoryTransport
 from collegium.network import collaborate
 from live_processes import running, wait_for
 
@@ -63,6 +65,30 @@ def test_it_survives_the_end_of_its_process_in_the_middle(tmp_path: Path) -> Non
     journal = Journal(tmp_path / "j")
     assert sorted(name for name, _ in journal.unfinished()) == list(range(301))
     journal.close()
+
+
+def test_what_is_submitted_again_once_is_not_submitted_again_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even items that can never be decided, since another has their name."""
+    monkeypatch.setattr("collegium.live.journal._SETTLE", 0.0)
+    place = Place("0123456789abcdef", 0, "agent-0", "tcp/127.0.0.1:7400", (), (), None)
+    before = Journal(tmp_path / "j")
+    before.accept([1, "a"], np.array([0.5, -0.5]))
+    before.accept([2], np.array([2000.0]))  # beyond what the agent takes now
+    before.close()
+    again = []
+    for _ in range(2):
+        journal = Journal(tmp_path / "j")
+        again.append([name for name, _ in journal.unfinished()])
+        agent = JournaledAgent(journal, place, {0: 1.0}, ["agent-0"], rounds=1, bound=1000.0)
+        agent.start(MemoryTransport(place, Hub()))
+        wait_for(lambda agent=agent: not any(map(agent.is_pending, (1, 2, "a"))))
+        agent.stop()
+        journal.forget(time.time() + 1)  # what was decided: the rest is what the next life submits again
+        journal.close()
+    assert again[0] == [1, "a", 2]
+    assert again[1] == []
 
 
 def test_a_file_that_is_no_journal_is_said(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from collegium.errors import CollegiumError, LiveError
 from collegium.live.agent import Agent
-from collegium.live.answers import Busy, ItemResult, Name, encode
+from collegium.live.answers import Busy, Conflict, ItemResult, Name, encode
 from collegium.live.table import Doubles
 
 KEEP = 600.0
@@ -55,6 +55,7 @@ class Journal:
             raise LiveError(f"the journal {path} cannot be used: {problem}") from None
         self._path = path
         self._lock = threading.Lock()
+        self._last = next(self._rows("SELECT max(id) FROM requests"))[0] or 0  # of the lives before this one
         self._earlier: dict[Name, int] = {}  # items decided in a life before this one, and the request of each
         for number, names in self._rows("SELECT id, names FROM requests WHERE results IS NOT NULL ORDER BY id"):
             for name in _names.decode(names):
@@ -75,6 +76,10 @@ class Journal:
     def forget(self, before: float) -> None:
         """Drop what was decided before a time."""
         self._write("DELETE FROM requests WHERE decided < ?", [(before,)])
+
+    def replace(self) -> None:
+        """Drop what was undecided at the beginning: it was submitted again, by requests of this life."""
+        self._write("DELETE FROM requests WHERE decided IS NULL AND id <= ?", [(self._last,)])
 
     def result(self, name: Name) -> ItemResult | None:
         """The result of an item that was decided in a life before this one."""
@@ -192,28 +197,25 @@ class JournaledAgent(Agent):
         if self.spending is not None:
             self.spending.paid_before([name for name, _ in items])
         _log.info("%s submits %d items again that its journal has", self.name, len(items))
-        for batch in _batches(items, 500):
-            call = partial(self.submit, [name for name, _ in batch], self._scores([score for _, score in batch]))
-            while not self.is_stopped:
-                try:
-                    call()
-                    break
-                except Busy as busy:
-                    time.sleep(busy.retry_after)
-                except CollegiumError as problem:
-                    _log.warning("%s: items of its journal are not submitted again: %s", self.name, problem)
-                    break
+        try:
+            for start in range(0, len(items), 500):
+                self._submit_again(items[start : start + 500])
+            if not self.is_stopped:
+                self._journal.replace()
+        except LiveError as problem:  # at the next start, then
+            _log.warning("%s: items of its journal are not submitted again: %s", self.name, problem)
         self._unfinished = set()
 
-    def _scores(self, rows: list[Doubles]) -> Doubles:
-        scores = np.array(rows)
-        return scores[:, 0] if len(self.classes) == 2 else scores
-
-
-def _batches(items: list[Any], size: int) -> Iterator[list[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-def _key(name: Name) -> str:
-    return msgspec.json.encode(name).decode()
+    def _submit_again(self, items: list[tuple[Name, Doubles]]) -> None:
+        scores = np.array([score for _, score in items])
+        while not self.is_stopped:
+            try:
+                self.submit([name for name, _ in items], scores[:, 0] if len(self.classes) == 2 else scores)
+                return
+            except Busy as busy:
+                time.sleep(busy.retry_after)
+            except CollegiumError as problem:
+                if isinstance(problem, LiveError) and not isinstance(problem, Conflict):
+                    raise
+                _log.warning("%s: items of its journal are given up: %s", self.name, problem)
+                return
