@@ -117,3 +117,16 @@ def test_what_is_not_connected_bears_no_liars():
         assert (found.r, found.liars, found.local_liars) == ((0, 0), (0, 0), (0, 0))
     with pytest.raises(GraphError, match="robustness is that of a Graph"):
         trust.robustness("ring:12")
+
+
+@pytest.mark.parametrize(("K", "apart"), [(6, 2.0), (7, 0.0)])
+def test_two_faced_liars_keep_honest_agents_apart_unless_these_alone_are_robust_enough(K, apart):
+    """Both are (3, 3)-robust; without two agents the first is not 3-robust."""
+    assert trust.robustness(topology.complete(K)).liars[0] >= 2
+    assert (trust.robustness(topology.complete(K - 2)).r[0] >= 3) == (apart == 0)
+    honest = np.array([-1.0, -1.0, 1.0, 1.0, 1.0][: K - 2])
+    over, rule = policy.uniform(topology.complete(K)), Robust(MeanSubsequence(2))
+    scores = np.concatenate([[0.0, 0.0], honest])[None]
+    for attack, left in ((attacks.Split((0, 0, *honest.astype(int).tolist()), 1.0), apart), (attacks.Stubborn(1.0), 0)):
+        run = collegium.collaborate(scores, over, 200, rule, liars=Liars([0, 1], attack))
+        assert np.ptp(run.statistics[-1, 0, 2:]) == pytest.approx(left, abs=1e-9)

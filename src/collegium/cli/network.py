@@ -157,7 +157,7 @@ def _trust_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shown = "not computed for so many agents" if links is None else ", ".join(f"{i}–{j}" for i, j in links)
     return [
         ("r-robust, r" + ("" if facts["exact"] else " (bounds)"), between(facts["r"])),
-        ("liars W-MSR bears in the whole network", between(facts["liars"])),
+        ("liars W-MSR bears in the whole network, each saying the same to all", between(facts["liars"])),
         ("liars it bears in every neighbourhood", between(facts["liars_per_neighbourhood"])),
         ("liars a median bears in the smallest neighbourhood", str(facts["median_bears"])),
         (

@@ -24,7 +24,8 @@ class Robustness(NamedTuple):
     s: tuple[int, ...]
     """Where it is exact: the largest s for which it is (r, s)-robust, for r = 1, 2, …; else empty."""
     liars: tuple[int, int]
-    """F: how many liars in the whole network W-MSR bears, at least and at most: it is (F+1, F+1)-robust."""
+    """F: how many liars in the whole network, each of whom says the same to all, W-MSR bears, at least and at most: it
+    is (F+1, F+1)-robust. `combine.MeanSubsequence` asks for neighbourhoods of 2F + 2 besides."""
     local_liars: tuple[int, int]
     """How many in every neighbourhood: the graph is (2F+1)-robust; that suffices."""
     neighbourhood: int

@@ -16,8 +16,10 @@ class MeanSubsequence(ForLiars):
     r"""The weighted mean without the F largest of the values above the agent's own and the F smallest of those below.
 
     An agent's own value is never dropped, so nobody is moved out of the range of the honest, in any round, by F liars
-    among $m \ge 2F + 2$ values. All honest agents come to agree, whatever F liars in the whole network do, if and only
-    if the network is (F+1, F+1)-robust: with up to 16 agents that is checked before a run. [leblanc2013]
+    among $m \ge 2F + 2$ values. All honest agents come to agree, whatever F liars in the whole network say as long as
+    each says the same to all, if and only if the network is (F+1, F+1)-robust: with up to 16 agents that is checked
+    before a run. Liars that tell neighbours different things can keep honest agents apart, within their range, unless
+    the network is (F+1)-robust without the liars, wherever they are. [leblanc2013]
 
     >>> import numpy as np
     >>> MeanSubsequence(F=1)(np.array([[[1.0]], [[2.0]], [[90.0]]]), np.full((3, 1), 1 / 3), np.array([[1.0]]))
