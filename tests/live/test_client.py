@@ -126,6 +126,16 @@ def test_one_client_serves_many_threads():
         assert client.status().items.done == 150
 
 
+def test_threads_that_end_leave_no_connection_open():
+    with clients(ALONE) as (_, [client]):
+        for _ in range(20):
+            thread = threading.Thread(target=client.status)
+            thread.start()
+            thread.join()
+        (connection,) = client._connections.values()
+        assert connection.sock is not None
+
+
 def test_a_connection_is_kept_and_made_anew_when_the_agent_was_restarted():
     with in_memory(ALONE, rounds=3) as agents:
         with served(agents[0]) as server:

@@ -81,8 +81,7 @@ class Client:
         self._tls = _tls(ca, certificate) if parts.scheme == "https" else None
         if self._tls is None and (ca or certificate):
             raise LiveError(f"certificates are for https; {self.url} is not encrypted")
-        self._mine = threading.local()
-        self._all: list[http.client.HTTPConnection] = []
+        self._connections: dict[threading.Thread, http.client.HTTPConnection] = {}
         self._lock = threading.Lock()
 
     def decide(
@@ -158,8 +157,8 @@ class Client:
     def close(self) -> None:
         """Close the connections of all threads; the next request opens one anew."""
         with self._lock:
-            connections, self._all = self._all, []
-        for connection in connections:
+            connections, self._connections = self._connections, {}
+        for connection in connections.values():
             connection.close()
 
     def __enter__(self) -> Self:
@@ -291,16 +290,17 @@ class Client:
 
     def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection, and whether it is yet to be opened."""
-        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
-        if connection is None:
-            if self._tls is None:
-                connection = http.client.HTTPConnection(self._host, self._port)
-            else:
-                connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
-            self._mine.connection = connection
+        me = threading.current_thread()
         with self._lock:
-            if connection not in self._all:
-                self._all.append(connection)
+            connection = self._connections.get(me)
+            if connection is None:
+                for thread in [one for one in self._connections if not one.is_alive()]:
+                    self._connections.pop(thread).close()
+                if self._tls is None:
+                    connection = http.client.HTTPConnection(self._host, self._port)
+                else:
+                    connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
+                self._connections[me] = connection
         return connection, connection.sock is None
 
 
