@@ -301,6 +301,23 @@ def test_loading_an_agent_starts_no_thread():
     assert ended.stdout == "1\n"
 
 
+@pytest.mark.live
+@pytest.mark.parametrize("which", ["neighbours", "users"])
+def test_an_agent_whose_port_is_taken_is_started_again_by_systemd(tmp_path, which):
+    """Its unit does not restart what ends with 2: a mistake."""
+    net = tmp_path / "net"
+    create(net, policy.uniform(topology.ring(2)), None, NetworkSettings(port=0, http_port=0, tls=False))
+    member = launcher.members(net)[0]
+    port = member.file.http.port if which == "users" else int(member.file.agent.listen.rpartition(":")[2])
+    command = [sys.executable, "-m", "collegium.live", str(member.path)]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "in use" in ended.stderr.splitlines()[-1]
+    assert ended.returncode == 1
+
+
 def test_renewing_says_how_long(cli, tmp_path):
     for name, options in {"with": (), "without": ("--no-tls",)}.items():
         cli("live", "init", "--topology", "ring:2", *options, "--out", tmp_path / name)

@@ -32,6 +32,10 @@ class Refusal(LiveError):
         self.retry_after = RETRY_AFTER if status == 429 and retry_after is None else retry_after
 
 
+class CannotListen(LiveError):
+    """An address is taken, or not this machine's: it may be free, or there, in a moment."""
+
+
 class ClientGone(Exception):
     """The client closed its connection before it had an answer."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import uvicorn
 
 from collegium._serving.crowd import Crowd
+from collegium._serving.limits import CannotListen
 from collegium._serving.protocol import CarefulProtocol
 from collegium._serving.tls import Tls
 from collegium.errors import LiveError
@@ -31,7 +32,7 @@ def listen(host: str, port: int, *, to_others: bool, hint: str = "") -> socket.s
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError, OverflowError) as problem:
-        raise LiveError(f"{host!r:.100} is not an address to listen on: {problem}") from None
+        raise CannotListen(f"{host!r:.100} is not an address to listen on: {problem}") from None
     if not to_others and not is_loopback(str(address[0])):
         raise LiveError(
             f"{host} can be reached from other machines, so the port needs a token or client certificates; "
@@ -45,7 +46,7 @@ def listen(host: str, port: int, *, to_others: bool, hint: str = "") -> socket.s
         bound.listen()  # from here on nobody else can take it
     except OSError as problem:
         bound.close()
-        raise LiveError(f"cannot listen on {host}, port {port}: {problem.strerror or problem}{hint}") from None
+        raise CannotListen(f"cannot listen on {host}, port {port}: {problem.strerror or problem}{hint}") from None
     return bound
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import zenoh
 
+from collegium._serving.limits import CannotListen
 from collegium.errors import LiveError
 from collegium.live.keys import check, check_name
 from collegium.live.peer_diagnosis import PeerDiagnosis
@@ -95,7 +96,7 @@ class ZenohTransport(Transport):
         try:
             session = self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(self._config)))
         except zenoh.ZError as problem:
-            raise LiveError(f"{place.name} cannot listen on {place.listen}: {_first(problem)}") from None
+            raise CannotListen(f"{place.name} cannot listen on {place.listen}: {_first(problem)}") from None
         sockets.ignore_silent(place.listen)
         self._look, self._over = threading.Event(), threading.Event()
         self._patience.clear()
