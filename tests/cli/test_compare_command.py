@@ -220,6 +220,21 @@ def test_mistakes_get_a_sentence_and_an_exit_code(cli, name, tmp_path, monkeypat
     assert "Traceback" not in answer.err
 
 
+def test_a_table_is_read_once_and_learned_from_all_its_classes(cli, tmp_path):
+    rows = [
+        f"{i % 3 - 1},{'' if i == 5 else i % 5 - 2},{'no' if i % 2 else 'yes'},{'train' if i < 40 else 'val'}"
+        for i in range(60)
+    ]
+    rows += [f"1,-1,{'no' if i % 2 else 'yes'},test" for i in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,label,part", *rows]))
+    words = ("compare", "--data", tmp_path / "t.csv", "--network", "path:2", "--methods", "vote")
+    assert cli(*words).err.count("scores are missing") == 1
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["a,b,label,part", *(row.replace("yes,train", "no,train") for row in rows)])
+    )
+    assert "t.csv has no items of yes in the part train: methods learn from all classes" in cli(*words, code=2).err
+
+
 def test_options_of_training_mean_nothing_to_a_record(cli, record):
     for option in (("--n0", 10), ("--reps", 3), ("--model", "patch-cnn")):
         assert f"{option[0]} is about training" in cli("compare", "--data", record, *option, code=2).err

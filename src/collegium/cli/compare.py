@@ -201,8 +201,7 @@ def _records(given: list[str], of_training: list[str]) -> list[Path]:
                 f"--data {one}: neither a data set ({data_sets}) nor a score record, an .npz file as --save or "
                 "Scores.save writes"
             )
-    sizes = {(record.size, record.classes) for record in map(read_record, paths)}
-    if len(sizes) > 1:
+    if len(paths) > 1 and len({(record.size, record.classes) for record in map(read_record, paths)}) > 1:
         raise DataError(
             "these score records have different numbers of agents or classes: compare those of the same network"
         )

@@ -63,6 +63,11 @@ def read_record(path: Path) -> "Scores":
     for part, chosen in rows.items():
         if not chosen.any():
             raise InputFileError(f"{path} has no items of the part {part}: methods learn from train and val")
+    known = set(y.tolist())
+    if len(y[rows["train"]]) and (absent := known - set(y[rows["train"]].tolist())):
+        names = dict(zip(Labelled(table.values, y, (), ()).classes, table.class_names, strict=False))
+        missing = ", ".join(str(names.get(one, one)) for one in sorted(absent))
+        raise InputFileError(f"{path} has no items of {missing} in the part train: methods learn from all classes")
     train, val, test = (table.values[chosen] for chosen in rows.values())
     y_train, y_val, y_test = (y[chosen] for chosen in rows.values())
     return Scores(
