@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from collegium._serving.server import is_loopback
 from collegium._util.files import atomic_write
 from collegium.errors import InputFileError, LiveError, PolicyError
 from collegium.live import config, configuration, keys, launcher, signing
@@ -26,7 +27,6 @@ from collegium.live.folder import (
     free_ports,
     host_of,
     in_use,
-    is_public,
     largest_scores,
     model_of,
     rounds_of,
@@ -258,11 +258,11 @@ def _ports(network: list[Member], wanted: Wanted, joining: list[str]) -> dict[st
     hosts = [host_of(wanted.hosts[i % len(wanted.hosts)], tls=True) for i in range(len(joining))]
     ports, http_ports = free_ports(wanted.ports, hosts) if wanted.ports else _next_ports(network, hosts)
     token = next((one.file.http.token_sha256 for one in network if one.file.http.token_sha256), None)
-    if token is None and any(map(is_public, hosts)):
+    if token is None and not all(map(is_loopback, hosts)):
         raise LiveError("an agent that other machines reach needs a token, and this network has none: run init anew")
     found = {}
     for name, host, port, http_port in zip(joining, hosts, ports, http_ports, strict=True):
-        public = is_public(host)
+        public = not is_loopback(host)
         http = Port(host, http_port, token if public else None, https=public)
         found[name] = (f"tls/{bracketed(host)}:{port}", http)
     return found

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collegium._serving.server import is_loopback
 from collegium._team_files.folder import new_folder
 from collegium._util.files import atomic_write
 from collegium._util.seat import Seat
@@ -103,7 +104,7 @@ def create(
         )
     sets = of_team(team, policy, settings.rounds, settings.rule, settings.alpha, settings.error)
     network = secrets.token_hex(8)
-    token = secrets.token_urlsafe(24) if any(map(is_public, hosts)) else None
+    token = secrets.token_urlsafe(24) if not all(map(is_loopback, hosts)) else None
     endpoints = [f"{'tls' if settings.tls else 'tcp'}/{bracketed(hosts[k])}:{ports[k]}" for k in range(K)]
     bounds = largest_scores(team, K, settings)
     talk, places = agree(policy, over, settings, network, names, endpoints, bounds)
@@ -122,7 +123,7 @@ def create(
             if authority is not None:
                 keys.issue(authority, folder, names[k], [hosts[k]], stem=stem, days=730 - k % 74)
                 secret = Secrets("ca.pem", f"{stem}.pem", f"{stem}.key")
-            public = is_public(hosts[k])
+            public = not is_loopback(hosts[k])
             file = AgentFile(
                 places[k].agent,
                 talk,
@@ -279,14 +280,6 @@ def host_of(host: str, tls: bool) -> str:
     if address.version == 6 and tls:
         raise LiveError(f"with certificates Zenoh connects to names and IPv4 addresses, not to {host}: give its name")
     return host
-
-
-def is_public(host: str) -> bool:
-    """Whether other machines can reach it."""
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host != "localhost"
 
 
 def bracketed(host: str) -> str:
