@@ -149,6 +149,7 @@ def look(site: Path) -> tuple[set[str], list[tuple[float, float]], list[str]]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = chromium.new_page()
+        page.set_default_timeout(120_000)
         seen: set[str] = set()
         waiting = {(site / "index.html").as_uri()}
         while waiting:
@@ -168,7 +169,7 @@ def look(site: Path) -> tuple[set[str], list[tuple[float, float]], list[str]]:
         page.goto((site / "api" / "team.html").as_uri())
         page.click("input[name=query]")
         page.locator("input[name=query]").press_sequentially("conformalize")
-        page.wait_for_selector(".md-search-result__item a", state="attached", timeout=120_000)
+        page.wait_for_selector(".md-search-result__item a", state="attached")
         found = page.eval_on_selector_all(".md-search-result__item a", "all => all.map(a => a.href)")
         chromium.close()
     return seen, heights, found

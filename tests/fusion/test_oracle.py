@@ -20,7 +20,7 @@ QUICK = Training(learning_rate=0.01, batch_size=16, max_epochs=15, patience=5)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "model",
-    [LogisticRegression(), PatchCNN(training=QUICK)],
+    [LogisticRegression(), PatchCNN(training=replace(QUICK, max_epochs=4))],
     ids=["logistic", "PatchCNN"],
 )
 def test_the_oracle_beats_every_single_agent_on_the_digits(seed, model):
