@@ -17,7 +17,7 @@ from collegium.lab.study import DataStudy, Options
 from collegium.lab.table import Factors, StudyRow, Table
 from collegium.plots import panels
 
-K, BETA, DELTA, ROUNDS = 12, 1.0, 0.9, 400
+K, BETA, DELTA, ROUNDS = 12, 1.0, 0.9, 200
 """Twelve agents with a margin at which the bounds say something; so many rounds that the ring has mixed."""
 BITS = (2, 3, 4, 6, 8, 10, 12, 16)
 DRAWN = (2, 3, 4, 6, 8)
@@ -41,10 +41,10 @@ class Bounds(DataStudy):
         graphs = study_networks.graphs(K)
         ring = WEIGHINGS["uniform"](graphs["ring"])
         finite = theory.finite_round(ring, DELTA, BETA, ROUNDS).value.max(axis=1)
-        social = theory.social_learning(ring, DELTA, BETA, 50 * ROUNDS).value[-1].max()
+        social = theory.social_learning(ring, DELTA, BETA, 100 * ROUNDS).value[-1].max()
         coarse = theory.finite_precision(ring, DELTA, BETA, ROUNDS, list(BITS))
         yield self.row(None, "bound", float(theory.sufficient(ring, DELTA, BETA).value), method=SUFFICIENT)
-        yield self.row(None, "bound", social, method=SOCIAL, round=50 * ROUNDS)
+        yield self.row(None, "bound", social, method=SOCIAL, round=100 * ROUNDS)
         for t, value in enumerate(finite):
             yield self.row(None, "bound", value, method=FINITE, round=t)
         for i, bits in enumerate(BITS):
@@ -131,7 +131,7 @@ class Bounds(DataStudy):
             (
                 "the bound of social learning tends to that of Thm 1",
                 exactly(
-                    _apart(social, enough) < NEAR, f"{social:.6g} against {enough:.6g} after {50 * ROUNDS:,} rounds"
+                    _apart(social, enough) < NEAR, f"{social:.6g} against {enough:.6g} after {100 * ROUNDS:,} rounds"
                 ),
             ),
             (
