@@ -319,6 +319,8 @@ def test_classes_in_another_order_are_noticed():
     assert not run.errors(np.arange(300) % 3).any()
     with pytest.warns(UserWarning, match="classes= lists them in the order of the entries"):
         run.errors(np.arange(300) % 3, classes=(1, 2, 0))
+    with pytest.raises(LabelError, match=r"none of 0, 1, 2\. Of classes with names, give classes="):
+        run.errors(np.array(["a", "b", "c"])[np.arange(300) % 3])
 
 
 @pytest.mark.parametrize(
@@ -346,6 +348,27 @@ def test_classes_of_fitted_models_that_do_not_say_theirs():
     views = [view[two] for view in VIEWS]
     with pytest.raises(LabelError, match=r"label 0 of item 0 is neither 1 nor -1. Say which classes .* classes=\["):
         Team.from_fitted(agents_, RING, validation_views=views, validation_y=Y[two])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_fitted_models_with_classes_in_another_order_are_noticed(count):
+    rows = count > Y
+    views = [view[rows] for view in VIEWS]
+    fitted = [LogisticRegression(max_iter=5000).fit(view, Y[rows]) for view in views]
+
+    def logits(model):
+        return lambda view: np.log(model.predict_proba(view))
+
+    members = [(name, logits(model)) for name, model in zip("abc", fitted, strict=True)]
+    right = Team.from_fitted(
+        members, RING, classes=list(range(count)), validation_views=views, validation_y=Y[rows]
+    ).held_out_
+    assert right.alone.mean() < 0.3
+    with pytest.warns(
+        UserWarning, match="are the classes the right way round. classes= lists (those|all of them)"
+    ) as said:
+        Team.from_fitted(members, RING, classes=[*range(1, count), 0], validation_views=views, validation_y=Y[rows])
+    assert said[0].filename == __file__
 
 
 def test_columns_by_name_need_a_table_with_names():

@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from collegium._util.arguments import real_number
 from collegium._util.margins import centred
+from collegium._util.measures import worse_than_guessing
 from collegium._util.randomness import Seed
 from collegium._util.views import AnyViews, check_indexes, gather, in_order, rows, table
 from collegium.agents._seeding import seed_sequence
@@ -205,7 +206,15 @@ class Team(ClassifierMixin, _BaseComposition):  # type: ignore[misc]
         if not len(held_out):
             return
         self.held_out_, worse = compare(self._fit_pool(held_out, y), held_out, y)
-        if worse:
+        alone, C = float(self.held_out_.alone.mean()), len(self.classes_)
+        if worse_than_guessing(alone, self.held_out_.items, C):
+            order = "those of -1 and +1" if C == 2 else "all of them, in the order of the scores"
+            warnings.warn(
+                f"on {self.held_out_.items} held-out items the agents alone are wrong about {100 * alone:.1f} %, more "
+                f"often than by guessing: are the classes the right way round? classes= lists {order}",
+                stacklevel=3,
+            )
+        elif worse:
             self._warn(self.held_out_)
 
     def _fit_pool(self, raw: Doubles, y: NDArray[Any]) -> Doubles:

@@ -126,6 +126,18 @@ def test_probability_of_one_column_and_its_clip(tmp_path):
     assert (np.sign(scores) == np.sign(LOGITS[:, 0])).all()
 
 
+@pytest.mark.parametrize(("operator", "columns"), [("Softmax", 2), ("Sigmoid", 1)])
+def test_probabilities_under_another_name_are_warned_of(tmp_path, operator, columns):
+    nodes = [helper.make_node("MatMul", ["view", "w"], ["z"]), helper.make_node(operator, ["z"], ["y"])]
+    path = write(tmp_path, nodes, constants={"w": WEIGHT[:, :columns]})
+    with pytest.warns(
+        UserWarning, match=r"output 'y' of .* between 0 and 1, but .*OnnxModel.path, kind=\"probabilities"
+    ):
+        OnnxModel(path).scores(VIEW)
+    OnnxModel(path, kind="probabilities").scores(VIEW)
+    OnnxModel(path, kind="score").scores(VIEW)  # who says so means it
+
+
 def test_the_wanted_output_is_found_or_named(tmp_path):
     nodes = [
         helper.make_node("MatMul", ["view", "w"], ["first"]),

@@ -64,6 +64,7 @@ def to_places(y: ArrayLike, n: int, C: int, classes: Sequence[Any] | None = None
     array([1, 0, 2])
     """
     labels = _one_per_item(y, n)
+    remedy = "" if classes is not None else ". Of classes with names, give classes= in the order of the scores' entries"
     if classes is None:
         classes = range(C)
     if len(classes) != C:
@@ -71,7 +72,7 @@ def to_places(y: ArrayLike, n: int, C: int, classes: Sequence[Any] | None = None
     place = {_plain(one): c for c, one in enumerate(classes)}
     for i, label in enumerate(labels.tolist()):
         if label not in place:
-            raise LabelError(f"label {label!r} of item {i} is none of {', '.join(map(repr, place))}")
+            raise LabelError(f"label {label!r} of item {i} is none of {', '.join(map(repr, place))}{remedy}")
     return np.array([place[label] for label in labels.tolist()], np.intp)
 
 

@@ -50,6 +50,16 @@ def behind(entries: Doubles) -> Doubles:
     return np.asarray(rival - entries)
 
 
+def worse_than_guessing(share: float, items: int, C: int) -> bool:
+    """Whether a share of wrong items is larger than that of guessing one of C classes, far beyond chance.
+
+    >>> worse_than_guessing(0.7, 200, 2), worse_than_guessing(0.7, 200, 3), worse_than_guessing(1.0, 9, 2)
+    (True, False, False)
+    """
+    guessing = 1 - 1 / C
+    return bool(items) and share > guessing + 4 * (guessing * (1 - guessing) / items) ** 0.5
+
+
 class Interval(NamedTuple):
     """A mean and the half-width of its interval."""
 

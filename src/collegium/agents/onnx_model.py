@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from collegium._util.arguments import whole_number
 from collegium._util.views import named_parts
-from collegium.agents._outputs import CLIP, numbers, probabilities_to_scores, to_scores
+from collegium.agents._outputs import CLIP, numbers, probabilities_to_scores, to_scores, warn_of_probabilities
 from collegium.agents.base import Doubles, Model, View
 from collegium.errors import BackendError, InputFileError, ModelError, brief
 
@@ -117,6 +117,8 @@ class OnnxModel(Model):
         kind = self.kind if self.kind != "auto" else _guess(name, graph.outputs[name], outputs, what)
         if kind == "probabilities":
             return probabilities_to_scores(outputs, n, f"{what} (kind={kind!r})", self.clip, positive)
+        if self.kind == "auto":
+            warn_of_probabilities(outputs, what, 'if they are probabilities, say OnnxModel(path, kind="probabilities")')
         if kind == "score" and outputs.shape == (n, 2):
             outputs = outputs[:, positive]
         return to_scores(outputs, n, what, positive)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium._util.arguments import real_number
 from collegium._util.labels import to_places, to_signs
-from collegium._util.measures import leads
+from collegium._util.measures import leads, worse_than_guessing
 from collegium.errors import BackendError, LabelError, RuleError
 from collegium.links import Links, Perfect
 from collegium.policy import Policy
@@ -148,11 +148,10 @@ class Run:
     def _warn_of_swapped_classes(self, wrong: NDArray[np.bool_]) -> None:
         """A word where agents who have an opinion are wrong more often than by guessing, far beyond chance."""
         opinions = self.statistics[0] != 0 if self.numbers == 1 else self.statistics[0].any(axis=2)
-        if not (n := int(opinions.any(axis=1).sum())):
+        if not opinions.any():
             return
         C, alone = max(self.numbers, 2), float(wrong[opinions].mean())
-        guessing = 1 - 1 / C
-        if alone <= guessing + 4 * (guessing * (1 - guessing) / n) ** 0.5:
+        if not worse_than_guessing(alone, int(opinions.any(axis=1).sum()), C):
             return
         order = "the first of classes= is that of positive statistics, while a Team's classes_ begin with the other"
         warnings.warn(
