@@ -45,7 +45,14 @@ def test_liars(root):
     assert len(study.claims(table)) == 54  # nine methods, three cases, with and without gains
 
 
-def test_privacy(root):
+def test_privacy(root, monkeypatch):
+    rng, arrays = np.random.default_rng(1), {}
+    for part, n in (("train", 60), ("val", 40), ("test", 50)):
+        y = np.arange(n) % 4
+        scores = 2.0 * np.eye(4)[y][:, None] + rng.normal(size=(n, 24, 4))
+        arrays |= {part: (scores - scores.mean(axis=2, keepdims=True)).astype(np.float32), f"y_{part}": y}
+    np.savez(root / "records" / "wall-robot-0.npz", **arrays)
+    monkeypatch.setattr(studies, "DATA", {**studies.DATA, "wall-robot": 1})
     study = BEYOND["privacy"]
     table = to_table(study.examine(Options(root=str(root))), study.factors)
     noisy = [values(table, data="modelnet", method="noise once", epsilon=one).item() for one in (0.5, 32.0)]
@@ -53,6 +60,9 @@ def test_privacy(root):
     for one in studies.EPSILONS:
         seen, wanted = (values(table, data="cifar10", method=m, epsilon=one).item() for m in ("noise once", "theory"))
         assert abs(seen - wanted) < 3.9 * np.sqrt(0.25 / 1000) + 0.02  # 20 draws of 50 items; normal for Laplace
+    robot = [values(table, data="wall-robot", method="noise once", epsilon=one).item() for one in (0.5, 32.0)]
+    assert robot[0] > 0.5 > 0.2 > robot[1]
+    assert set(table["data"][table["method"] == "theory"]) == {"modelnet", "cifar10"}  # it is of two classes
     assert set(study.draw(table)) == {"privacy"}
 
 

@@ -149,7 +149,8 @@ class DataStudy(Study):
 def about(study: Study, table: Table) -> str:
     """What a study reproduces, if anything, and how many repetitions its table has at each N_0."""
     counts = table.groupby("n0")["repetition"].nunique()
-    repeated = ", ".join(f"N_0 = {n0}: {count}" for n0, count in counts.items() if n0) or "none needed"
+    named = {f"N_0 = {n0}: " if n0 else "": count for n0, count in counts.items() if n0 or count > 1}
+    repeated = ", ".join(f"{at}{count}" for at, count in named.items()) or "none needed"
     told = (f"{study.figures}." if study.figures else "", f"Repetitions: {repeated}.", study.remark)
     return " ".join(part for part in told if part)
 
