@@ -59,7 +59,7 @@ def test_a_network_from_init_to_down(cli, tmp_path):
 
 @pytest.mark.live
 def test_processes_of_a_schedule_have_the_simulators_numbers(cli, tmp_path):
-    made = cli("live", "init", "--topology", "exact:5", "--port", 0, "--http-port", 0, "--out", tmp_path / "net").out
+    made = cli("live", "init", "--network", "exact:5", "--port", 0, "--http-port", 0, "--out", tmp_path / "net").out
     assert made.startswith("5 agents in ")
     for path in (tmp_path / "net").glob("agent-*.toml"):  # nobody is away, however busy the machine is
         path.write_text(re.sub(r"\b(longest|least|view|item) = .*", r"\1 = 60.0", path.read_text()))
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     net = tmp_path / "net"
     create(net, policy.uniform(topology.ring(3)), None, NetworkSettings(port=0, http_port=0, tls=False))
     (net / "run").symlink_to(tmp_path / "nowhere" / "run")
-    with pytest.raises(LiveError, match=r"the agents of .*net cannot be started: .*run"):
+    with pytest.raises(LiveError, match=r"net cannot be locked against other commands: .*run"):
         launcher.up(net)
 
 

@@ -16,7 +16,13 @@ def apply_network(
     folder: Folder,
     topology: Annotated[
         str | None,
-        typer.Option(metavar="NETWORK", help=f"{NETWORK_HELP} As it is if left out.", autocompletion=complete_network),
+        typer.Option(
+            "--topology",
+            "--network",
+            metavar="NETWORK",
+            help=f"{NETWORK_HELP} As it is if left out.",
+            autocompletion=complete_network,
+        ),
     ] = None,
     policy: PolicyName = None,
     team: Annotated[

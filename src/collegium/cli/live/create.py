@@ -37,6 +37,8 @@ def init(
     topology: Annotated[
         str | None,
         typer.Option(
+            "--topology",
+            "--network",
             metavar="NETWORK",
             help=f"{NETWORK_HELP} ring, grid and others alone take the team's size. The team's own if left out.",
             autocompletion=complete_network,
