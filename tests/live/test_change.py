@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -227,6 +228,24 @@ def test_what_cannot_be_applied_is_said_in_a_sentence(network: Path) -> None:
     (network / "ca.key").unlink()
     with pytest.raises(InputFileError, match="where collegium live init was run"):
         apply(network, Wanted(rounds=7))
+
+
+def test_of_two_changes_at_once_one_is_refused_or_the_next(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = keys.signed
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.3)
+        return signed(*given)
+
+    def applied(rounds: int) -> int:
+        with suppress(LiveError):
+            return apply(network, Wanted(rounds=rounds)).number
+        return 0
+
+    monkeypatch.setattr(keys, "signed", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        numbers = sorted(threads.map(applied, (7, 8)))
+    assert numbers in ([0, 1], [1, 2])
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -48,6 +50,23 @@ def test_a_list_is_taken_over_if_it_is_signed_and_newer(tmp_path: Path, authorit
     again = revocation.change(tmp_path, authority, NETWORK, ["agent-1"], [], restore=True)
     assert again.names == ["agent-2"]
     assert again.serials == ["ab", "cd"]
+
+
+def test_agents_that_are_revoked_at_the_same_time_are_all_on_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(tmp_path / "net", FOUR, None, NetworkSettings(port=0, http_port=0))
+    signed = keys.signed
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.2)
+        return signed(*given)
+
+    monkeypatch.setattr(keys, "signed", slowly)
+    with ThreadPoolExecutor(3) as threads:
+        numbers = list(threads.map(lambda k: revoke(tmp_path / "net", f"agent-{k}"), range(3)))
+    assert sorted(numbers) == [1, 2, 3]
+    assert sorted(launcher.revoked(tmp_path / "net")) == ["agent-0", "agent-1", "agent-2"]
 
 
 @pytest.mark.parametrize("what", ["names", "number", "network", "signature", "another authority", "nonsense"])

@@ -75,26 +75,27 @@ class Applied:
 def apply(folder: str | Path, wanted: Wanted, wait: float = 30.0) -> Applied:
     """Write and sign the next configuration, start the agents that join where others run, and wait for the switch."""
     folder = Path(folder)
-    network, authority = launcher.with_authority(folder)
-    network = _without_unsigned(folder, network)
-    try:
-        files, joining, leaving = _next(folder, network, authority, wanted)
-        ca = keys.next_authority(authority, network[0].file.agent.network) if wanted.new_authority else ""
-        content = configuration.signed([file for _, file in files], authority, ca)
-        number = files[0][1].talk.epoch
-        running = [member for member in network if member.pid is not None]
-        if running and joining:
-            new = [one for one in launcher.members(folder) if one.path in joining]
-            launcher.start(new)
-            running += new
-        begun = time.monotonic()
-        if ca:
-            with atomic_write(authority.certificate, sync=True, mode=0o644) as written:
-                written.write(ca.encode())
-        configuration.write(folder, content)
-    except BaseException:
-        _without_unsigned(folder, launcher.members(folder))
-        raise
+    with launcher.alone(folder):
+        network, authority = launcher.with_authority(folder)
+        network = _without_unsigned(folder, network)
+        try:
+            files, joining, leaving = _next(folder, network, authority, wanted)
+            ca = keys.next_authority(authority, network[0].file.agent.network) if wanted.new_authority else ""
+            content = configuration.signed([file for _, file in files], authority, ca)
+            number = files[0][1].talk.epoch
+            running = [member for member in network if member.pid is not None]
+            if running and joining:
+                new = [one for one in launcher.members(folder) if one.path in joining]
+                launcher.start(new)
+                running += new
+            begun = time.monotonic()
+            if ca:
+                with atomic_write(authority.certificate, sync=True, mode=0o644) as written:
+                    written.write(ca.encode())
+            configuration.write(folder, content)
+        except BaseException:
+            _without_unsigned(folder, launcher.members(folder))
+            raise
     for member in running:
         with suppress(ProcessLookupError):
             if (pid := member.pid) is not None:

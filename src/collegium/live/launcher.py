@@ -96,13 +96,10 @@ def up(folder: str | Path, wait: float = 30.0) -> list[Member]:
     """
     denied = revoked(folder)
     network = [member for member in members(folder) if member.file.agent.name not in denied]
-    try:
-        with _alone(Path(folder)):
-            started = [member for member in network if member.pid is None]
-            begun = time.monotonic()
-            start(started)
-    except OSError as problem:
-        raise LiveError(f"the agents of {folder} cannot be started: {problem}") from None
+    with alone(Path(folder)):
+        started = [member for member in network if member.pid is None]
+        begun = time.monotonic()
+        start(started)
     end = time.monotonic() + wait
     for member in network:
         while (reason := _not_ready_reason(member, begun if member in started else None)) is not None:
@@ -153,10 +150,10 @@ def renew(folder: str | Path, days: int = 730) -> datetime:
     An authority that is to take over (`apply`) signs from now on.
     """
     network, authority = with_authority(folder)
-    keys.take_over(authority)
-    denied = revoked(folder)
-    ends = [_issue(authority, member, days) for member in network if member.file.agent.name not in denied]
-    return min(ends)
+    with alone(Path(folder)):
+        keys.take_over(authority)
+        denied = revoked(folder)
+        return min(_issue(authority, member, days) for member in network if member.file.agent.name not in denied)
 
 
 def revoke(folder: str | Path, agent: str, restore: bool = False) -> int:
@@ -167,11 +164,12 @@ def revoke(folder: str | Path, agent: str, restore: bool = False) -> int:
         names = ", ".join(one.file.agent.name for one in network)
         raise LiveError(f"{folder} has no agent {agent!r}; there are {names}")
     assert member.file.tls is not None
-    serial = keys.serial(member.path.parent / member.file.tls.certificate)
-    if restore:
-        _issue(authority, member, 730)
     me = member.file.agent
-    return revocation.change(Path(folder), authority, me.network, [me.name], [serial], restore=restore).number
+    with alone(Path(folder)):
+        serial = keys.serial(member.path.parent / member.file.tls.certificate)
+        if restore:
+            _issue(authority, member, 730)
+        return revocation.change(Path(folder), authority, me.network, [me.name], [serial], restore=restore).number
 
 
 def with_authority(folder: str | Path) -> tuple[list[Member], keys.Authority]:
@@ -225,10 +223,15 @@ def start(network: list[Member]) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """No other process starts agents of this folder meanwhile."""
-    (folder / running.RUN).mkdir(exist_ok=True)
-    with (folder / running.RUN / "lock").open("w") as lock:
+def alone(folder: Path) -> Iterator[None]:
+    """No other process starts agents of this folder meanwhile, or signs anything for them."""
+    _paths(folder)  # which refuses what is no network
+    try:
+        (folder / running.RUN).mkdir(exist_ok=True)
+        lock = (folder / running.RUN / "lock").open("w")
+    except OSError as problem:
+        raise LiveError(f"{folder} cannot be locked against other commands: {problem}") from None
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
