@@ -1,5 +1,6 @@
 """The command line as a whole: its help, its completion, and slips of the hand."""
 
+import errno
 import os
 import re
 import subprocess
@@ -143,3 +144,15 @@ def test_what_cannot_be_written_is_refused_before_the_work(cli, tmp_path, monkey
     monkeypatch.setattr("collegium.cli.tables.find_spec", lambda name: None)
     refused = cli("simulate", tmp_path / "s.csv", "ring:2", "--out", tmp_path / "o.parquet", code=2)
     assert "pip install 'collegium[tables]'" in refused.err
+
+
+def test_a_file_in_a_folder_that_may_not_be_read_gets_a_sentence(cli, tmp_path, monkeypatch):
+    """Asking whether there is a file is refused already; root may ask, so it is refused here."""
+    path = tmp_path / "locked" / "scores.csv"
+
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("collegium.cli.simulate.read_scores", refuse)
+    answer = cli("simulate", path, "ring:4", code=2)
+    assert answer.err == f"collegium: {path}: Permission denied; choose one that you may read and write\n"

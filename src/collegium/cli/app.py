@@ -107,6 +107,13 @@ def main() -> None:
     except CollegiumError as mistake:
         typer.echo(f"collegium: {mistake}", err=True)
         sys.exit(Exit.MISTAKE)
+    except PermissionError as refusal:  # of a folder on the way, which shows as soon as a file is looked for in it
+        if refusal.filename is None:
+            raise
+        typer.echo(
+            f"collegium: {refusal.filename}: {refusal.strerror}; choose one that you may read and write", err=True
+        )
+        sys.exit(Exit.MISTAKE)
     except MemoryError:
         typer.echo("collegium: this does not fit into memory: take fewer agents, items or rounds", err=True)
         sys.exit(Exit.MISTAKE)
