@@ -67,11 +67,16 @@ def keep_port(held: contextlib.ExitStack, port: int = 0) -> int:
     return int(one.getsockname()[1])
 
 
-def kill(member: Member) -> None:
-    """End an agent's process in the middle; when this returns it has ended, and its ports are free."""
+def process(member: Member) -> int:
+    """The number of an agent's process, which runs: a signal to 0 would go to the tests themselves."""
     pid = member.pid
     assert pid is not None, f"{member.file.agent.name} ended by itself: {member.exit_message()}"
-    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def kill(member: Member) -> None:
+    """End an agent's process in the middle; when this returns it has ended, and its ports are free."""
+    os.kill(process(member), signal.SIGKILL)
     wait_for(lambda: member.pid is None)
 
 
