@@ -67,7 +67,7 @@ def keep_port(held: contextlib.ExitStack, port: int = 0) -> int:
     return int(one.getsockname()[1])
 
 
-def process(member: Member) -> int:
+def process_of(member: Member) -> int:
     """The number of an agent's process, which runs: a signal to 0 would go to the tests themselves."""
     pid = member.pid
     assert pid is not None, f"{member.file.agent.name} ended by itself: {member.exit_message()}"
@@ -76,7 +76,7 @@ def process(member: Member) -> int:
 
 def kill(member: Member) -> None:
     """End an agent's process in the middle; when this returns it has ended, and its ports are free."""
-    os.kill(process(member), signal.SIGKILL)
+    os.kill(process_of(member), signal.SIGKILL)
     wait_for(lambda: member.pid is None)
 
 

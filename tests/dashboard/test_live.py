@@ -23,7 +23,7 @@ from collegium.network import collaborate
 from collegium.protocol import SocialLearning
 from dashboards import running, until
 from helpers import of_classes, tiny_images
-from live_processes import ask_all, process, statistics, status, wait_for
+from live_processes import ask_all, process_of, statistics, status, wait_for
 from live_processes import running as network_of
 from statuses import neighbour, report
 
@@ -265,7 +265,7 @@ def test_a_live_network(opened, tmp_path):
         assert page.inner_text("#item-name") == str(i)
         assert page.is_hidden("#mistake")
         # One dies: it is shown so, with the reason, and the others go on.
-        os.kill(process(network[2]), signal.SIGKILL)
+        os.kill(process_of(network[2]), signal.SIGKILL)
         states = "[...document.querySelectorAll('#health tbody td:nth-child(2)')].map(c => c.textContent).join()"
         until(page, f"{states} === argument", "● up,● up,○ down,● up")
         until(page, "document.querySelector('#notes').textContent.includes('agent-2 is down')")

@@ -20,7 +20,7 @@ from collegium.live.peers import Deadlines
 from collegium.live.transport.faulty import Faults
 from collegium.live.transport.zenoh import LEASE
 from collegium.network import collaborate
-from live_processes import ask_all, neighbour, process, running, statistics, status, wait_for
+from live_processes import ask_all, neighbour, process_of, running, statistics, status, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -58,7 +58,7 @@ def test_one_agent_killed_in_the_middle_and_restarted(tmp_path: Path) -> None:
         answers = ask_all(network, scores[:before], batch=50, who=survivors)
         with ThreadPoolExecutor(1) as pool:  # items come while it dies, and after it is dead
             rest = pool.submit(ask_all, network, scores[before:], range(before, n), batch=50, who=survivors)
-            os.kill(process(network[dead]), signal.SIGKILL)
+            os.kill(process_of(network[dead]), signal.SIGKILL)
             killed.set()
             answers = [first + later for first, later in zip(answers, rest.result(), strict=True)]
         drowning.join()
@@ -103,7 +103,7 @@ def test_one_agent_stopped_for_longer_than_the_deadline_and_continued(tmp_path: 
 
         answers: list[list[list[ItemResult]]] = []
         ask_all(network, scores, names=range(1000, 1200))  # everybody's pace is known
-        stopped = process(network[4])
+        stopped = process_of(network[4])
         os.kill(stopped, signal.SIGSTOP)
         try:
             waited, later = took(0), min(took(200), took(400), took(600))
@@ -132,7 +132,7 @@ def test_one_agent_that_pauses_for_less_than_the_deadline_is_missed_by_nobody(tm
     scores, over = np.random.default_rng(6).normal(size=(50, 3)), policy.uniform(topology.complete(3))
     patient = Deadlines(longest=30.0, least=15.0, view=30.0, item=90.0)
     with running(tmp_path / "net", over, deadlines=patient) as network, ThreadPoolExecutor(1) as pool:
-        paused = process(network[2])
+        paused = process_of(network[2])
         os.kill(paused, signal.SIGSTOP)
         try:
             asked = pool.submit(ask_all, network, scores)
@@ -212,7 +212,7 @@ def test_neighbours_that_come_and_go_leave_no_open_files_behind(tmp_path: Path) 
     with running(tmp_path / "net", policy.uniform(topology.complete(3))) as network:
         before = len(list(Path(f"/proc/{network[0].pid}/fd").iterdir()))
         for _ in range(3):
-            os.kill(process(network[2]), signal.SIGKILL)
+            os.kill(process_of(network[2]), signal.SIGKILL)
             wait_for(lambda: not status(network[0]).ready)
             network[2].start()
             wait_for(lambda: status(network[0]).ready)

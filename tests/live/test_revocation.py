@@ -19,7 +19,7 @@ from collegium.live import Client, config, keys, launcher, process, revocation
 from collegium.live.folder import NetworkSettings, create
 from collegium.live.launcher import members, renew, revoke
 from collegium.live.revocation import Revocations
-from live_processes import ask_all, neighbour, process, running, status, wait_for
+from live_processes import ask_all, neighbour, process_of, running, status, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 FOUR = policy.uniform(topology.ring(4))
@@ -156,7 +156,7 @@ def test_a_token_for_reading_submits_nothing_and_is_changed_without_a_restart(tm
             lines = [line for line in text[1].splitlines() if "_sha256" not in line]
             digests = [f'{name}_sha256 = "{hashlib.sha256(one.encode()).hexdigest()}"' for name, one in tokens.items()]
             path.write_text(f"{text[0]}[http]\n" + "\n".join([*digests, *lines]) + "\n")
-            os.kill(process(network[0]), signal.SIGHUP)
+            os.kill(process_of(network[0]), signal.SIGHUP)
 
         use(token="first", reader="only looks")
         with Client(url, "only looks", timeout=60) as reader, Client(url, "first", timeout=60) as user:
