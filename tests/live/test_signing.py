@@ -3,12 +3,12 @@
 import os
 import queue
 import time
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from collegium import collaborate, policy, topology
