@@ -153,7 +153,10 @@ def renew(folder: str | Path, days: int = 730) -> datetime:
     with alone(Path(folder)):
         keys.take_over(authority)
         denied = revoked(folder)
-        return min(_issue(authority, member, days) for member in network if member.file.agent.name not in denied)
+        trusted = [member for member in network if member.file.agent.name not in denied]
+        if not trusted:
+            raise LiveError(f"every agent of {folder} is revoked: trust one again with collegium live revoke --restore")
+        return min(_issue(authority, member, days) for member in trusted)
 
 
 def revoke(folder: str | Path, agent: str, restore: bool = False) -> int:
