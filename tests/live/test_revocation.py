@@ -68,7 +68,7 @@ def test_agents_that_are_revoked_at_the_same_time_are_all_on_the_list(
     assert sorted(numbers) == [1, 2, 3]
     assert sorted(launcher.revoked(tmp_path / "net")) == ["agent-0", "agent-1", "agent-2"]
     revoke(tmp_path / "net", "agent-3")
-    with pytest.raises(LiveError, match="every agent of .*net is revoked"):
+    with pytest.raises(LiveError, match=r"every agent of .*net is revoked"):
         renew(tmp_path / "net")
 
 
