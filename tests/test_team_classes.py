@@ -1,6 +1,7 @@
 """Teams of any number of classes: decisions, probabilities, agents that know only some, files."""
 
 import numpy as np
+import pandas
 import pytest
 from scipy.special import softmax
 from sklearn.base import clone
@@ -376,3 +377,9 @@ def test_columns_by_name_need_a_table_with_names():
         DataError, match="columns of agent 1 cannot be picked: 'hue' is a name, but the table is an arr"
     ):
         Team(members(), RING, columns=[[0], ["hue"], [2]]).fit(X, Y)
+    frame = pandas.DataFrame(X, columns=[f"c{k}" for k in range(13)])
+    for chosen in (["hue", "c1"], slice("c1", "hue")):
+        with pytest.raises(
+            DataError, match=r"agent 1 cannot be picked: the table has no column 'hue'; it has c0, c1, .* …"
+        ):
+            Team(members(), RING, columns=[["c0"], chosen, ["c2"]]).fit(frame, Y)

@@ -226,6 +226,10 @@ def _columns(X: Any, chosen: Any) -> Any:
         return np.ascontiguousarray(X[:, chosen] if isinstance(chosen, slice) or chosen else X[:, :0])
     ends = (chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
     named = any(isinstance(name, str) for name in ends)
+    absent = [name for name in ends if isinstance(name, str) and name not in X.columns]
+    if absent:
+        there = ", ".join(map(str, X.columns[:8])) + (", …" if len(X.columns) > 8 else "")
+        raise KeyError(f"the table has no column {absent[0]!r}; it has {there}")
     return X.loc[:, chosen] if named else X.iloc[:, chosen]
 
 
