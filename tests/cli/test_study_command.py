@@ -195,7 +195,7 @@ MISTAKES = {
         ["run", "cifar-cmi", "--data", "my_data.py:load"],
         "cifar-cmi is about data and models of its own",
     ),
-    "study": (["run", "magic"], "there is no 'magic' among the studies: choose one of cifar-setup, "),
+    "study": (["run", "magic"], "there is no 'magic' among the studies: choose one of bounds, cifar-setup, "),
     "backend": (["run", "topology", "--backend", "cloud"], "there is no backend 'cloud'"),
     "address": (["run", "topology", "--address", "x:1"], "--address is of a Ray cluster"),
     "sizes": (["run", "topology", "--n0", "few"], "write whole numbers"),
