@@ -365,7 +365,7 @@ class PrivacyStudy(DataStudy):
                     if not record.classes:
                         found["theory"] = theory.laplace_error(scores.mean(axis=1), y, epsilon, bound, K)
                     for method, error in found.items():
-                        levels = {"data": name, "epsilon": epsilon}
+                        levels: dict[str, Any] = {"data": name, "epsilon": epsilon}
                         yield StudyRow(self.name, 0, r, "error", method, -1, 3, error, levels)
                 clean = collaborate(scores, over, 3).errors(y)
                 for method, error in (("no noise", clean[-1].mean()), ("alone", clean[0].mean())):
