@@ -15,7 +15,7 @@ STUDIES = ["modelnet-main", "modelnet-temperature", "modelnet-correlation", "top
 
 
 @pytest.mark.data
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_modelnet_studies_from_one_set_of_records(cli, tmp_path):
     root = real_data("modelnet-views")
     out = ("--out", tmp_path / "lab")
