@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,7 +27,6 @@ from collegium.live.spans import Spans
 from collegium.live.table import Doubles
 from collegium.live.transport.base import Place, Transport
 from collegium.live.waiters import deliver
-from collegium.protocol import DeGroot
 
 _log = logging.getLogger("collegium.live")
 _FEW = 16  # items of a submission up to which its messages are worth no frame of their own
@@ -58,7 +56,7 @@ class Agent:
         **settings: Any,
     ) -> None:
         settings.setdefault("first_handle", secrets.randbits(32))
-        self.spending = spending or spending_of(settings.get("rule", DeGroot()))
+        self.spending = spending or spending_of(settings.get("rule"))
         if self.spending is not None:
             settings["charge"] = self.spending.charge
         make = AsynchronousEngine if settings.pop("mode", "") == "asynchronous" else Engine
@@ -74,15 +72,14 @@ class Agent:
         self.receive = self._reader.receive
         self._transport: Transport | None = None
         self.is_stopped = False
-        self.was_ready = not place.neighbours
-        """Whether all neighbours have been connected at once."""
+        self.was_ready = not place.neighbours  # whether all neighbours have been connected at once
         self.on_presence: Callable[[int, bool], object] = lambda number, is_there: None
 
     def start(self, transport: Transport) -> None:
         """Join the network."""
         self._transport = transport
         self._alarm.start()
-        transport.on_going = partial(self._do, self._engine.going)
+        transport.on_going = lambda number: self._do(self._engine.going, number)
         transport.open(self.receive, self.presence)
 
     def stop(self) -> None:
@@ -182,8 +179,7 @@ class Agent:
         with self._lock:
             if self.is_stopped:
                 return
-            effects = call(*arguments, time.monotonic())
-            self._perform(effects)
+            self._perform(effects := call(*arguments, time.monotonic()))
         deliver(effects.completed)
 
     def presence(self, number: int, is_there: bool) -> None:

@@ -124,7 +124,7 @@ class Spending:
         return Privacy(self._epsilon, self._ledger.spent.get("", 0.0), self._budget)
 
 
-def spending_of(rule: Rule, *kept: Any) -> Spending | None:
-    """The account of an agent whose rule adds noise; none for other rules."""
-    codec: Any = rule.codec
-    return Spending(codec.epsilon, *kept) if codec.adds_noise else None
+def spending_of(rule: Rule | None, *kept: Any) -> Spending | None:
+    """The account of an agent whose rule adds noise; none for other rules, and for the engine's own (None)."""
+    codec: Any = None if rule is None else rule.codec
+    return Spending(codec.epsilon, *kept) if codec is not None and codec.adds_noise else None
