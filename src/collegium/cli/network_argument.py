@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,6 +55,19 @@ NetworkOption = Annotated[
     ),
 ]
 """For commands whose second argument is the network."""
+
+
+def topology_option(left_out: str) -> Any:
+    """The network of live agents, by either name; left_out: what it is without one."""
+    return typer.Option(
+        "--topology",
+        "--network",
+        metavar="NETWORK",
+        help=f"{NETWORK_HELP} {left_out}",
+        autocompletion=complete_network,
+    )
+
+
 PolicyName = Annotated[
     str | None,
     typer.Option(

@@ -126,7 +126,7 @@ def take_in_one(engine: Engine, n: Neighbour, data: bytes, now: float) -> bool:
     table.gave_up[place, row] = False
     if table.round.item(row) == first:
         _measure(engine, n, row, first, False, now)
-        if progress.states.is_scalar and table.active == 1 and not progress.is_somebody_left_out:
+        if progress.states.is_scalar and table.active == 1 and not progress.leaves_some_out:
             frames = progress.average(row, first, now)
             if frames:
                 engine.broadcast(frames)

@@ -74,7 +74,7 @@ class Progress:
         self._heads = self.single.heads(self.agent)
         self.left_out = senders != self.agent
         """Senders that rounds do not wait for."""
-        self.is_somebody_left_out = bool(self.left_out.any())
+        self.leaves_some_out = bool(self.left_out.any())
         self.missed = np.zeros(m, np.int64)
         """Messages of each sender that were missing when a round went on."""
         self.done = 0
@@ -96,7 +96,7 @@ class Progress:
     def wait_for(self, place: int, is_waited_for: bool) -> None:
         """Rounds wait for a sender, or no longer: then those that wait for it alone go on."""
         self.left_out[place] = not is_waited_for
-        self.is_somebody_left_out = bool(self.left_out.any())
+        self.leaves_some_out = bool(self.left_out.any())
         if not is_waited_for:
             self.touch(np.flatnonzero(self.table.state == RUNNING))
 

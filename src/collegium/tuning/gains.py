@@ -167,7 +167,7 @@ def without(schedule: Schedule, away: Sequence[int]) -> Policy:
     present = [k for k in range(K) if k not in set(away)]
     A = np.asarray(schedule.A)[np.ix_(present, present)]
     if not present or not (A.sum(axis=0) > 0).all():
-        raise PolicyError(f"without {len(set(away))} of {K} agents somebody hears nobody: nothing can be tuned")
+        raise PolicyError(f"without {len(set(away))} of {K} agents one or more hear nobody: nothing can be tuned")
     return Policy(A / A.sum(axis=0))
 
 

@@ -7,23 +7,14 @@ from typing import Annotated
 import typer
 
 from collegium.cli.live.shared import AsJson, Folder, QuantiserBound, Trust, listed, need, sized
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import PolicyName, read_network_or_policy, topology_option
 from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.errors import LiveError
 
 
 def apply_network(
     folder: Folder,
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            "--topology",
-            "--network",
-            metavar="NETWORK",
-            help=f"{NETWORK_HELP} As it is if left out.",
-            autocompletion=complete_network,
-        ),
-    ] = None,
+    topology: Annotated[str | None, topology_option("As it is if left out.")] = None,
     policy: PolicyName = None,
     team: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New models; agents that are only in it join, others leave.")

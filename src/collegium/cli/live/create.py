@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium.cli.live.shared import AsJson, QuantiserBound, Trust, counted, listed, need, print_members, sized
-from collegium.cli.network_argument import NETWORK_HELP, PolicyName, complete_network, read_network_or_policy
+from collegium.cli.network_argument import PolicyName, read_network_or_policy, topology_option
 from collegium.cli.rules import Bits, RuleName, read_rule
 from collegium.cli.score_tables import CLASSES_HELP
 from collegium.errors import InputFileError, PolicyError, RuleError
@@ -36,13 +36,7 @@ def init(
     ] = None,
     topology: Annotated[
         str | None,
-        typer.Option(
-            "--topology",
-            "--network",
-            metavar="NETWORK",
-            help=f"{NETWORK_HELP} ring, grid and others alone take the team's size. The team's own if left out.",
-            autocompletion=complete_network,
-        ),
+        topology_option("ring, grid and others alone take the team's size. The team's own if left out."),
     ] = None,
     trust: Trust = None,
     policy: PolicyName = None,
