@@ -73,10 +73,16 @@ def finish(axes: Any, xlabel: str, ylabel: str, title: str = "", legend: bool = 
     if axes.containers and not axes.patches:
         _limit_heights(axes)
     names = axes.get_legend_handles_labels()[0]
-    if legend and len(names) > 4:  # below, where it hides nothing
-        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
+    if legend and len(names) > 4:
+        legend_below(axes)
     elif legend and names:
         axes.legend(fontsize=7)
+
+
+def legend_below(axes: Any, columns: int = 3) -> None:
+    """A legend where it hides nothing, if there is something to tell apart."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=columns)
 
 
 def whole_numbers(axes: Any) -> None:

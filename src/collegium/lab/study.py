@@ -73,6 +73,8 @@ class Study(ABC):
 
     only_trained: ClassVar[bool] = False
     """Whether a record without the methods that train on views says nothing to it."""
+    beyond_means: ClassVar[tuple[str, ...]] = ()
+    """How the names of figures end that a table of means over repetitions does not tell."""
     kind: ClassVar[str] = ""
     """What it is called after the name of a user's data, where it can be run on them."""
     origin: Origin | None = None

@@ -43,8 +43,8 @@ def write(lab: Laboratory, names: Sequence[str], folder: Path) -> list[Path]:
 def redraw(folder: Path, names: Sequence[str]) -> list[Path]:
     """Draw the figures of a summary again from its CSVs, where records and tables are gone; gives the files.
 
-    Only those that it has a picture of, and none with pixels, which no CSV has. Where a curve is a mean over agents its
-    interval is the mean of theirs, which is at least as wide as it should be.
+    Only those that it has a picture of, none with pixels, which no CSV has, and none that means do not tell. Where a
+    curve is a mean over agents its interval is the mean of theirs, which is at least as wide as it should be.
     """
     made = []
     there = [one.name for one in STUDIES.values() if not isinstance(one, Setup)]
@@ -55,7 +55,8 @@ def redraw(folder: Path, names: Sequence[str]) -> list[Path]:
         with np.errstate(invalid="ignore"):  # the logarithm of a temperature that was never fitted
             drawn = study.draw(tables.restored(path, study.name, study.factors))
         for name, figure in drawn.items():
-            if (picture := folder / f"{name}.png").exists():
+            picture = folder / f"{name}.png"
+            if picture.exists() and not name.endswith(study.beyond_means):
                 figures.save(figure, picture, dpi=_DPI)
                 made.append(picture)
     if not made:

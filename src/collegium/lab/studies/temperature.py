@@ -13,7 +13,7 @@ from collegium import fusion
 from collegium.agents.scores import Scores
 from collegium.lab import study_networks
 from collegium.lab.claims import Claim, above, all_of, below, most_of, within
-from collegium.lab.figures import curve, finish, log_sizes
+from collegium.lab.figures import curve, finish, legend_below, log_sizes
 from collegium.lab.job import Job
 from collegium.lab.records import Record
 from collegium.lab.studies.main import ENOUGH, CifarMain, MainStudy, ModelNetMain, slopes, steps
@@ -78,6 +78,7 @@ def _logarithms(table: Table, way: str = EXACT) -> Any:
 class _Calibrated(MainStudy):
     calibrate = True
     kind = "temperature"
+    beyond_means = ("-diagnostics",)  # logarithms, and their spread over agents in each repetition
 
     def draw(self, table: Table) -> dict[str, Any]:
         """The main panels, and a figure of mean, spread and median of the temperatures' logarithms."""
@@ -94,6 +95,7 @@ class _Calibrated(MainStudy):
         finish(axes, "$N_0$", "log temperature (0: as it is)", f"fitted temperatures\n{rule}")
         axes.relim()
         axes.autoscale(axis="y")  # whole intervals: they are what this figure is about
+        legend_below(axes, 2)
         return super().draw(table) | {f"{self.name}-diagnostics": figure}
 
     def evaluate(self, job: Job, record: Record, options: Options) -> Iterable[StudyRow]:
